@@ -1,0 +1,49 @@
+// Fork-join pool of pinned threads: the only parallelism of the runtime. One owner thread calls Run and
+// takes part as worker 0; the pool owns the others. Workers spin briefly, then park on a futex, and run
+// with FTZ and DAZ set. Run allocates nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace quire {
+
+struct WorkerPoolOptions {
+  int32_t threads = 1;   // workers in all, the caller included; >= 1
+  bool pin = true;       // worker i runs on the i-th processor of the affinity mask; refusal is no error
+};
+
+class WorkerPool {
+ public:
+  explicit WorkerPool(const WorkerPoolOptions& options);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  int32_t size() const;
+
+  // Calls fn(worker) once on every worker, 0..size()-1, and returns when all have returned. Owner thread only.
+  template <typename F>
+  void Run(F&& fn) {
+    RunRaw([](void* context, int32_t worker) { (*static_cast<F*>(context))(worker); }, &fn);
+  }
+
+  // Inside Run only: waits until every worker has called it.
+  void Barrier();
+
+ private:
+  void RunRaw(void (*fn)(void* context, int32_t worker), void* context);
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The half-open part of [0, count) that `worker` of `workers` owns: contiguous, sizes differ by at most one.
+struct IndexRange {
+  int32_t begin, end;
+};
+constexpr IndexRange SplitEvenly(int32_t count, int32_t worker, int32_t workers) {
+  return {static_cast<int32_t>(int64_t{count} * worker / workers),
+          static_cast<int32_t>(int64_t{count} * (worker + 1) / workers)};
+}
+
+}  // namespace quire

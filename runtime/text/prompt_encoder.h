@@ -1,0 +1,42 @@
+// The one path from a prompt to ids (text, ready ids, or chat): every RPC and command goes through it.
+// Immutable after construction; any thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/text/chat_template.h"
+#include "runtime/text/tokenizer.h"
+
+namespace quire {
+
+struct PromptSource {
+  std::variant<std::string, std::vector<TokenId>, ChatPrompt> source;
+  bool add_special_tokens = true;      // text only
+  bool parse_special_tokens = false;   // text and chat content
+  std::optional<int32_t> truncate_to_tokens;  // keeps leading special tokens and the last tokens
+};
+
+struct EncodedPrompt {
+  std::vector<TokenSpan> tokens;  // >= 1
+  std::string rendered;           // the template's output, for chat
+};
+
+class PromptEncoder {
+ public:
+  // `chat` may be null: the model has no chat template. Both outlive the encoder.
+  PromptEncoder(const Tokenizer* tokenizer, const ChatTemplate* chat);
+
+  // INVALID_ARGUMENT PROMPT_EMPTY, FIELD_INVALID, TEMPLATE_FAILED; FAILED_PRECONDITION NO_CHAT_TEMPLATE.
+  absl::StatusOr<EncodedPrompt> Encode(const PromptSource& prompt) const;
+
+ private:
+  const Tokenizer* tokenizer_;
+  const ChatTemplate* chat_;
+};
+
+}  // namespace quire
