@@ -21,7 +21,7 @@ NOT_A_FUNCTION = re.compile(r'^\s*(if|for|while|switch|else|do|catch|namespace|c
 def files(root):
     for top in CODE:
         for p in sorted((root / top).rglob('*')):
-            if p.suffix in SUFFIXES and 'arch/bad' not in p.as_posix() and p.is_file():
+            if p.suffix in SUFFIXES and 'arch/bad' not in p.relative_to(root).as_posix() and p.is_file():
                 yield p
     if (root / 'dev').is_file():
         yield root / 'dev'
