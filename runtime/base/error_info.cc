@@ -5,6 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/absl_view.h"
 
 // The payload is a flat list of length-prefixed strings: reason, delay, then key/value pairs after a
 // count each. Both ends live in this file, so the format needs no version.
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::string_view kPayloadUrl = "type.quire/error_info";
 
-void Put(std::string& out, std::string_view s) { absl::StrAppend(&out, s.size(), ":", s); }
+void Put(std::string& out, std::string_view s) { absl::StrAppend(&out, s.size(), ":", View(s)); }
 
 std::string_view Take(std::string_view& in) {
   const size_t colon = in.find(':');
@@ -35,7 +36,7 @@ int64_t TakeInt(std::string_view& in) {
 }  // namespace
 
 absl::Status MakeError(absl::StatusCode code, std::string_view message, const ErrorInfo& info) {
-  absl::Status status(code, message);
+  absl::Status status(code, View(message));
   std::string out;
   Put(out, info.reason);
   Put(out, absl::StrCat(info.retry_delay_ms));
@@ -49,13 +50,13 @@ absl::Status MakeError(absl::StatusCode code, std::string_view message, const Er
     Put(out, v.field);
     Put(out, v.description);
   }
-  status.SetPayload(kPayloadUrl, absl::Cord(out));
+  status.SetPayload(View(kPayloadUrl), absl::Cord(out));
   return status;
 }
 
 ErrorInfo GetErrorInfo(const absl::Status& status) {
   ErrorInfo info;
-  const auto payload = status.GetPayload(kPayloadUrl);
+  const auto payload = status.GetPayload(View(kPayloadUrl));
   if (!payload.has_value()) return info;
   const std::string flat(*payload);
   std::string_view in = flat;
@@ -73,7 +74,7 @@ ErrorInfo GetErrorInfo(const absl::Status& status) {
 }
 
 absl::Status InvalidField(std::string_view field, std::string_view description) {
-  return MakeError(absl::StatusCode::kInvalidArgument, absl::StrCat(field, ": ", description),
+  return MakeError(absl::StatusCode::kInvalidArgument, absl::StrCat(View(field), ": ", View(description)),
                    {.reason = "FIELD_INVALID",
                     .metadata = {},
                     .violations = {{std::string(field), std::string(description)}}});

@@ -10,7 +10,9 @@ namespace quire {
 
 struct WorkerPoolOptions {
   int32_t threads = 1;   // workers in all, the caller included; >= 1
-  bool pin = true;       // worker i runs on the i-th processor of the affinity mask; refusal is no error
+  // Worker i >= 1 runs on the i-th processor of the affinity mask, if there are enough; refusal is no error.
+  // The owner is not touched: threads it starts later would inherit its mask. See PinOwner.
+  bool pin = true;
 };
 
 class WorkerPool {
@@ -21,6 +23,10 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   int32_t size() const;
+
+  // Pins the calling thread to the first processor, as worker 0. For a thread that will call Run from now on
+  // and starts no threads: the engine thread.
+  void PinOwner();
 
   // Calls fn(worker) once on every worker, 0..size()-1, and returns when all have returned. Owner thread only.
   template <typename F>
