@@ -36,10 +36,12 @@ root_mode() { # native | root | none, decided once
     die "this host is neither Debian 13 with the packages of deploy/packages.txt, nor Debian or Ubuntu as root; build the image from the Dockerfile instead"
 }
 
-root_dir() {
-  local hash
-  hash=$(grep -Ev '^(#|$)' "$top/deploy/packages.txt" | sha256sum | cut -c1-12)
-  printf '%s/root-%s\n' "$cache" "$hash"
+root_dir() { # keyed by what is built and tested with; lint and image tools only add to it
+  printf '%s/root-%s\n' "$cache" "$(packages_of runtime build test | sha256sum | cut -c1-12)"
+}
+
+section_mark() { # ROOT SECTION -> the file that says that this list of packages is installed
+  printf '%s/.has-%s-%s\n' "$1" "$2" "$(packages_of "$2" | sha256sum | cut -c1-12)"
 }
 
 host_mirror() {
@@ -54,29 +56,34 @@ host_ca() { # the host's CA bundle
   done
 }
 
-root_make() { # a base system without packages; renamed into place only when whole
-  local root=$1 mirror part=$1.part
+base_tree_make() { # TREE: a minimal Debian 13 with the host's mirror, proxy and trust settings, but no packages
+  local tree=$1 mirror
   command -v debootstrap >/dev/null || {
     say "installing debootstrap on the host"
     apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq debootstrap >/dev/null
   }
   mirror=$(host_mirror)
-  say "making a Debian 13 root (once, about a minute): $root"
-  rm -rf "$part"
-  debootstrap --variant=minbase trixie "$part" ${mirror:+"$mirror"} >"$cache/debootstrap.log" 2>&1 ||
+  debootstrap --variant=minbase trixie "$tree" ${mirror:+"$mirror"} >"$cache/debootstrap.log" 2>&1 ||
     die "debootstrap failed; its log: $cache/debootstrap.log"
   if [ -n "$mirror" ]; then
-    printf 'deb %s trixie main\n' "$mirror" >"$part/etc/apt/sources.list"
+    printf 'deb %s trixie main\n' "$mirror" >"$tree/etc/apt/sources.list"
   fi
-  # Proxy and trust settings of the host's apt, not its hooks.
+  # Proxy and check settings of the host's apt, not its hooks.
   grep -rhE '^ *Acquire::(http|https|Check)' /etc/apt/apt.conf /etc/apt/apt.conf.d 2>/dev/null \
-    >"$part/etc/apt/apt.conf.d/80host" || true
-  cat >"$part/etc/apt/apt.conf.d/90quire" <<'CONF'
+    >"$tree/etc/apt/apt.conf.d/80host" || true
+  cat >"$tree/etc/apt/apt.conf.d/90quire" <<'CONF'
 Acquire::https::CaInfo "/run/host-ca.crt";
 Acquire::Retries "3";
 Dpkg::Options { "--force-unsafe-io"; };
 APT::Install-Recommends "false";
 CONF
+}
+
+root_make() { # a base system without packages; renamed into place only when whole
+  local root=$1 part=$1.part
+  say "making a Debian 13 root (once, about a minute): $root"
+  rm -rf "$part"
+  base_tree_make "$part"
   mv "$part" "$root"
 }
 
@@ -91,13 +98,13 @@ root_ensure() { # SECTION...
   fi
   mkdir -p "$cache"
   root=$(root_dir)
-  for section in "$@"; do [ -e "$root/.has-$section" ] || missing+=("$section"); done
+  for section in "$@"; do [ -e "$(section_mark "$root" "$section")" ] || missing+=("$section"); done
   [ ${#missing[@]} -gt 0 ] || return 0
   exec 8>"$cache/root.lock"
   flock 8
   [ -d "$root" ] || root_make "$root"
   for section in "${missing[@]}"; do
-    [ -e "$root/.has-$section" ] && continue
+    [ -e "$(section_mark "$root" "$section")" ] && continue
     say "installing packages of section $section"
     local names
     mapfile -t names < <(packages_of "$section")
@@ -105,7 +112,7 @@ root_ensure() { # SECTION...
       dpkg --configure -a && apt-get update -qq &&
       DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" && apt-get clean' -- "${names[@]}" \
       >"$cache/apt-$section.log" 2>&1 8>&- || die "installing section $section failed; its log: $cache/apt-$section.log"
-    touch "$root/.has-$section"
+    touch "$(section_mark "$root" "$section")"
   done
   flock -u 8
   exec 8>&-
