@@ -1,0 +1,102 @@
+// Turns token events into text for clients: one thread, one Stream per request. It alone ends a request: every
+// opened stream gets exactly one ResponseSink::OnEnd, unless it is discarded before it was submitted. Open and
+// Discard: any thread. A slow client costs bounded bytes; delivery never waits for one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
+#include "runtime/base/seqlock.h"
+#include "runtime/text/tokenizer.h"
+#include "server/delivery/response_sink.h"
+#include "server/delivery/stream_stats.h"
+#include "server/engine/inbox.h"
+#include "server/engine/step_events.h"
+
+namespace quire {
+
+// How one request wants its output; copied out of the ValidRequest before it is submitted.
+struct StreamSpec {
+  RequestId id = RequestId::kNone;
+  int32_t num_sequences = 1;
+  uint64_t seed = 0;
+  bool final_only = false;          // text held until each output ends
+  int32_t tokens_per_message = 1;
+  bool text = true, tokens = false;
+  bool logprobs = false;            // logprob, rank and alternatives of listed tokens
+  std::vector<std::string> stop_strings;
+  std::vector<TokenId> stop_token_ids;
+  bool keep_stop = false;
+  int32_t min_tokens = 0;
+  MonotonicTime arrival{};
+};
+
+struct DeliveryOptions {
+  int64_t stream_buffer_bytes = 256 << 10;  // over it the request is paused; resumes at half
+  int64_t slow_reader_ms = 30'000;          // paused without progress for this long: ended
+  std::function<void()> flush;              // called on the delivery thread after each batch with output
+  std::function<int64_t()> retry_delay_ms;  // for retriable ends; unset: 1000
+};
+
+// All outlive the delivery.
+struct DeliveryLinks {
+  const Tokenizer* tokenizer = nullptr;
+  Inbox* inbox = nullptr;
+  StepEvents* events = nullptr;
+  const Clock* clock = nullptr;
+};
+
+class Stream;  // per-request state, stream.h
+
+class Delivery {
+ public:
+  Delivery(DeliveryOptions options, const DeliveryLinks& links);
+  ~Delivery();  // Stop
+
+  void Start();
+  // Delivers what the queue holds, then ends every stream that is left with UNAVAILABLE SHUTDOWN.
+  void Stop();
+
+  // Before Intake::Submit of the same id.
+  void Open(StreamSpec spec, std::shared_ptr<ResponseSink> sink);
+  // After Submit failed: forgets the stream; no call reaches its sink.
+  void Discard(RequestId id);
+
+  StreamStats Stats() const { return published_.Load(); }
+  // One batch on the calling thread, for tests and tools without the thread. False: nothing came in time.
+  bool RunOnce(absl::Duration timeout = absl::ZeroDuration());
+
+ private:
+  void Loop();
+  void TakeOpened();
+  void Apply(EventBatch& batch);
+  void CheckReaders();
+  void Publish();
+
+  const DeliveryOptions options_;
+  const DeliveryLinks links_;
+  absl::Mutex mutex_;
+  std::vector<std::unique_ptr<Stream>> opened_ ABSL_GUARDED_BY(mutex_);
+  std::vector<RequestId> discarded_ ABSL_GUARDED_BY(mutex_);
+  // Delivery thread only, from here on.
+  absl::flat_hash_map<RequestId, std::unique_ptr<Stream>> streams_;
+  EventBatch batch_;
+  StreamStats stats_;
+  int32_t paused_ = 0;
+  Seqlock<StreamStats> published_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace quire
