@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/base/worker_pool.h"
@@ -19,6 +20,7 @@ struct LoadedModel {
   VocabData vocab;
   Arena arena;
   std::string sha256;    // hex digest of the file
+  std::vector<std::string> warnings;  // what the file holds and we ignore, one sentence each; for the log
 };
 
 struct LoadOptions {
