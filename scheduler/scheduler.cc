@@ -1,0 +1,233 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+
+#include "absl/log/check.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/error_info.h"
+#include "scheduler/capacity.h"
+#include "scheduler/expiry.h"
+#include "scheduler/scheduler_state.h"
+#include "scheduler/stop_rules.h"
+
+// The life of a sequence: waiting -> running -> (preempted: waiting again)* -> retired -> gone. It can be ended in
+// any state; nothing is taken away between Schedule and Commit, since the plan and the batch refer to it.
+namespace quire {
+namespace {
+
+absl::Status CheckFits(const Request& request, const Capacity& capacity, int32_t num_blocks) {
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  switch (capacity.verdict) {
+    case CapacityVerdict::kFits:
+      return absl::OkStatus();
+    case CapacityVerdict::kPromptBeyondContext:
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       absl::StrCat("prompt of ", prompt, " tokens and one to generate exceed the context of ",
+                                    capacity.limit_tokens, " tokens"),
+                       {.reason = "PROMPT_TOO_LONG",
+                        .metadata = {{"actual", absl::StrCat(prompt + 1)},
+                                     {"limit", absl::StrCat(capacity.limit_tokens)}},
+                        .violations = {}});
+    case CapacityVerdict::kPromptBeyondPool:
+      break;
+  }
+  const int64_t needed = prompt / kBlockTokens + 1;  // for prompt + 1 tokens
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("prompt of ", prompt, " tokens and one to generate need ", needed,
+                                " KV blocks, the pool has ", num_blocks),
+                   {.reason = "KV_POOL_TOO_SMALL",
+                    .metadata = {{"needed_blocks", absl::StrCat(needed)},
+                                 {"total_blocks", absl::StrCat(num_blocks)}},
+                    .violations = {}});
+}
+
+absl::Status QueueFull(const char* reason, const char* what, int64_t waiting, int64_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   absl::StrCat("the queue is full: ", waiting, " ", what, " wait, the limit is ", limit),
+                   {.reason = reason, .metadata = {}, .violations = {}});
+}
+
+}  // namespace
+
+Scheduler::State::State(const SchedulerOptions& options, int32_t num_blocks)
+    : options(options),
+      pool(num_blocks),
+      waiting(static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks)),
+      running(static_cast<size_t>(num_blocks)),  // each holds a block
+      planner({.step_tokens = options.step_tokens, .max_running = options.max_running}, pool, waiting,
+              running) {
+  CHECK_GE(options.step_tokens, 1);
+  CHECK_GE(options.max_running, 1);
+  const size_t most = static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks);
+  ended.reserve(most);
+  retired.reserve(most);
+}
+
+Scheduler::Scheduler(const SchedulerOptions& options, int32_t num_blocks)
+    : state_(std::make_unique<State>(options, num_blocks)) {}
+Scheduler::~Scheduler() = default;
+
+absl::Status Scheduler::Add(Request request) {
+  State& s = *state_;
+  CHECK(!s.live.contains(request.id)) << "request ids are never reused";
+  if (request.prompt.empty() || request.num_sequences < 1 || request.stop.max_tokens < 1) {
+    return absl::InvalidArgumentError("a request needs a prompt, an output and a token to generate");
+  }
+  const Capacity capacity =
+      CapacityOf(static_cast<int64_t>(request.prompt.size()),
+                 {.context_tokens = s.options.context_tokens, .num_blocks = s.pool.total()});
+  if (absl::Status fits = CheckFits(request, capacity, s.pool.total()); !fits.ok()) return fits;
+  const int64_t sequences = int64_t{s.waiting.size()} + request.num_sequences;
+  const int64_t tokens =
+      s.waiting.tokens() + static_cast<int64_t>(request.prompt.size()) * request.num_sequences;
+  if (sequences > s.options.max_waiting) {
+    return QueueFull("QUEUE_FULL", "sequences", s.waiting.size(), s.options.max_waiting);
+  }
+  if (tokens > s.options.max_waiting_tokens && s.waiting.size() > 0) {
+    return QueueFull("QUEUE_TOKENS_FULL", "tokens", s.waiting.tokens(), s.options.max_waiting_tokens);
+  }
+  request.stop.max_tokens = std::min(request.stop.max_tokens, capacity.max_new_tokens);
+
+  auto live = std::make_unique<LiveRequest>();
+  live->request = std::move(request);
+  live->open = live->request.num_sequences;
+  live->sequences.reserve(static_cast<size_t>(live->open));
+  for (int32_t i = 0; i < live->open; ++i) {
+    live->sequences.emplace_back(live->request, i, s.next_order++, s.pool);
+    s.waiting.Insert(live->sequences.back());
+  }
+  s.sequences_started += live->open;
+  s.live.emplace(live->request.id, std::move(live));
+  return absl::OkStatus();
+}
+
+void Scheduler::Abort(RequestId id, FinishReason reason) {
+  CHECK(reason != FinishReason::kNone);
+  const auto found = state_->live.find(id);
+  if (found == state_->live.end()) return;
+  for (Sequence& sequence : found->second->sequences) state_->End(sequence, reason);
+}
+
+void Scheduler::SetPaused(RequestId id, bool paused) {
+  const auto found = state_->live.find(id);
+  if (found == state_->live.end()) return;
+  for (Sequence& sequence : found->second->sequences) sequence.paused = paused;
+}
+
+void Scheduler::State::End(Sequence& sequence, FinishReason reason) {
+  if (sequence.ended()) return;
+  sequence.ending = reason;
+  ended.push_back(&sequence);
+}
+
+void Scheduler::State::Expire(MonotonicTime now) {
+  const auto check = [&](Sequence& sequence) {
+    const Expiry expiry = ExpiryOf(*sequence.request, sequence.started, options.max_queue_ns);
+    if (expiry.time <= now && expiry.reason != FinishReason::kNone) End(sequence, expiry.reason);
+  };
+  for (Sequence* sequence : running.items()) check(*sequence);
+  for (Sequence* sequence : waiting.items()) check(*sequence);
+}
+
+void Scheduler::State::Retire(Sequence& sequence) {
+  if (sequence.running) {
+    running.Remove(sequence);
+  } else {
+    waiting.Remove(sequence);
+  }
+  sequence.blocks.Release();
+  ++sequences_finished;
+}
+
+void Scheduler::State::RetireEnded() {
+  for (Sequence* sequence : ended) {
+    Retire(*sequence);
+    retired.push_back(sequence);
+  }
+  ended.clear();
+}
+
+const StepPlan& Scheduler::Schedule(MonotonicTime now) {
+  State& s = *state_;
+  CHECK(!s.step_open) << "Schedule without Commit";
+  s.step_open = true;
+  s.Expire(now);
+  s.RetireEnded();
+  const StepPlan& plan = s.planner.Plan(now);
+  s.preemptions += static_cast<int64_t>(plan.preempted.size());
+  return plan;
+}
+
+void Scheduler::Commit(std::span<const Sampled> sampled, std::vector<TokenEvent>& events) {
+  State& s = *state_;
+  CHECK(s.step_open) << "Commit without Schedule";
+  s.step_open = false;
+  size_t next = 0;  // the sampler keeps the order of the plan
+  const std::span<const PlannedSeq> seqs = s.planner.plan().seqs;
+  for (size_t i = 0; i < seqs.size(); ++i) {
+    Sequence& sequence = *s.planner.grants()[i].sequence;
+    s.CommitRows(s.planner.grants()[i]);
+    if (seqs[i].num_logits == 0) continue;
+    CHECK(next < sampled.size() && sampled[next].sequence == sequence.id) << "draws do not match the plan";
+    const Sampled& drawn = sampled[next++];
+    if (sequence.ended()) continue;  // aborted while the step ran: its token is dropped
+    events.push_back(s.CommitDraw(sequence, drawn));
+    if (events.back().finish == FinishReason::kNone) continue;
+    sequence.ending = events.back().finish;
+    s.Retire(sequence);
+    s.CloseFinished(sequence);
+  }
+  s.planner.Clear();
+  s.RetireEnded();
+  for (Sequence* sequence : s.retired) {
+    TokenEvent& event = events.emplace_back();
+    event.sequence = sequence->id;
+    event.finish = sequence->ending;
+    event.preemptions = sequence->preemptions;
+    event.first_scheduled = sequence->first_scheduled;
+    s.CloseFinished(*sequence);
+  }
+  s.retired.clear();
+}
+
+void Scheduler::State::CommitRows(const StepPlanner::Grant& grant) {
+  Sequence& sequence = *grant.sequence;
+  const int32_t begin = sequence.num_computed;
+  const int32_t end = begin + grant.tokens;
+  const int32_t again = std::clamp(sequence.computed_before, begin, end);
+  const int32_t prompt_end = std::clamp(sequence.num_prompt(), again, end);
+  recompute_tokens += again - begin;
+  prefill_tokens += prompt_end - again;
+  decode_tokens += end - prompt_end;
+  sequence.num_computed = end;
+}
+
+TokenEvent Scheduler::State::CommitDraw(Sequence& sequence, const Sampled& drawn) {
+  TokenEvent event;
+  event.sequence = sequence.id;
+  event.outcome = drawn.outcome;
+  if (drawn.outcome == SampleOutcome::kToken) {
+    sequence.tokens.push_back(drawn.token);
+    event.token = drawn.token;
+    event.logprob = drawn.logprob;
+    event.rank = drawn.rank;
+    event.top_count = drawn.top_count;
+    std::copy_n(drawn.top.begin(), drawn.top_count, event.top.begin());
+    event.finish = FinishAfter(sequence.request->stop, drawn.token, sequence.num_output());
+  } else {
+    event.finish = FinishReason::kError;
+  }
+  if (event.finish != FinishReason::kNone) {
+    event.preemptions = sequence.preemptions;
+    event.first_scheduled = sequence.first_scheduled;
+  }
+  return event;
+}
+
+void Scheduler::State::CloseFinished(Sequence& sequence) {
+  const auto found = live.find(sequence.id.request);
+  CHECK(found != live.end());
+  if (--found->second->open == 0) live.erase(found);
+}
+
+}  // namespace quire

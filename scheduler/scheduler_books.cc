@@ -1,0 +1,93 @@
+// The reading side of the scheduler: statistics, wake-up time, and the check that the books balance.
+#include <algorithm>
+
+#include "absl/log/check.h"
+#include "scheduler/expiry.h"
+#include "scheduler/scheduler_state.h"
+
+namespace quire {
+
+MonotonicTime Scheduler::NextDeadline() const {
+  MonotonicTime next = MonotonicTime::kInfinite;
+  const auto consider = [&](const Sequence* sequence) {
+    next = std::min(next, ExpiryOf(*sequence->request, sequence->started, state_->options.max_queue_ns).time);
+  };
+  std::ranges::for_each(state_->running.items(), consider);
+  std::ranges::for_each(state_->waiting.items(), consider);
+  return next;
+}
+
+bool Scheduler::HasWork() const {
+  const auto active = [](const Sequence* sequence) { return !sequence->paused; };
+  return !state_->ended.empty() || !state_->retired.empty() ||
+         std::ranges::any_of(state_->running.items(), active) ||
+         std::ranges::any_of(state_->waiting.items(), active);
+}
+
+SchedulerStats Scheduler::Stats() const {
+  const State& s = *state_;
+  SchedulerStats stats{.running = s.running.num_active(),
+                       .waiting_tokens = s.waiting.tokens(),
+                       .blocks_total = s.pool.total(),
+                       .blocks_used = s.pool.num_used(),
+                       .blocks_free = s.pool.num_free(),
+                       .sequences_started = s.sequences_started,
+                       .sequences_finished = s.sequences_finished,
+                       .preemptions = s.preemptions,
+                       .prefill_tokens = s.prefill_tokens,
+                       .recompute_tokens = s.recompute_tokens,
+                       .decode_tokens = s.decode_tokens};
+  for (const Sequence* sequence : s.running.items()) {
+    if (!sequence->paused) continue;
+    ++stats.waiting;
+    stats.waiting_tokens += sequence->uncomputed();
+  }
+  stats.waiting += s.waiting.size();
+  return stats;
+}
+
+void Scheduler::State::CheckSequence(const Sequence& sequence) const {
+  CHECK(sequence.num_computed >= 0 && sequence.num_computed < sequence.num_tokens());
+  CHECK_LE(sequence.num_output(), sequence.request->stop.max_tokens);
+  CHECK_GE(sequence.blocks.size(), BlocksFor(sequence.num_computed));
+  CHECK_LE(sequence.blocks.size(), BlocksFor(sequence.num_tokens()));
+  if (sequence.running) {
+    CHECK(sequence.started);
+    CHECK_GE(sequence.blocks.size(), 1);
+  } else {
+    CHECK_EQ(sequence.num_computed, 0);
+    CHECK_EQ(sequence.blocks.size(), 0);
+  }
+}
+
+void Scheduler::CheckInvariants() const {
+  const State& s = *state_;
+  s.pool.CheckInvariants();
+  std::vector<int32_t> holders(static_cast<size_t>(s.pool.total()));
+  int64_t waiting_tokens = 0;
+  size_t listed = s.running.items().size() + s.waiting.items().size() + s.retired.size();
+  const auto check_list = [&](std::span<Sequence* const> items, bool running) {
+    for (size_t i = 0; i < items.size(); ++i) {
+      CHECK_EQ(items[i]->running, running);
+      CHECK(i == 0 || items[i - 1]->order < items[i]->order) << "arrival order lost";
+      s.CheckSequence(*items[i]);
+      for (BlockId id : items[i]->blocks.ids()) ++holders[static_cast<size_t>(id)];
+      if (!running) waiting_tokens += items[i]->uncomputed();
+    }
+  };
+  check_list(s.running.items(), true);
+  check_list(s.waiting.items(), false);
+  for (const Sequence* sequence : s.retired) CHECK_EQ(sequence->blocks.size(), 0);
+  CHECK_EQ(s.waiting.tokens(), waiting_tokens);
+  for (int32_t i = 0; i < s.pool.total(); ++i) {
+    CHECK_EQ(s.pool.ref_count(BlockId{i}), holders[static_cast<size_t>(i)]) << "holders of block " << i;
+  }
+  size_t open = 0;
+  for (const auto& [id, request] : s.live) open += static_cast<size_t>(request->open);
+  CHECK_EQ(open, listed) << "a sequence is lost, or listed twice";
+  const SchedulerStats stats = Stats();
+  CHECK_EQ(stats.sequences_started, stats.sequences_finished + stats.running + stats.waiting);
+  CHECK_EQ(stats.blocks_free + stats.blocks_cached + stats.blocks_used, stats.blocks_total);
+}
+
+}  // namespace quire

@@ -1,0 +1,51 @@
+// One output in the making: its tokens, its blocks, and two counts from which everything else follows. Owned by
+// its LiveRequest; engine thread only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/ids.h"
+#include "runtime/sampling/sample_spec.h"
+#include "scheduler/block_table.h"
+#include "scheduler/request.h"
+#include "scheduler/token_event.h"
+
+namespace quire {
+
+struct Sequence {
+  Sequence(const Request& request, int32_t output_index, uint64_t order, BlockPool& pool);
+
+  int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
+  int32_t num_prompt() const { return static_cast<int32_t>(request->prompt.size()); }
+  int32_t num_output() const { return num_tokens() - num_prompt(); }
+  int32_t uncomputed() const { return num_tokens() - num_computed; }  // >= 1 while it lives
+  // Blocks it lacks for all of its tokens and the one to be drawn next.
+  int32_t MissingBlocks() const { return blocks.Missing(num_tokens() + 1); }
+  bool ended() const { return ending != FinishReason::kNone; }
+  void Preempt();  // gives the blocks back; everything is computed again later
+
+  SequenceId id;
+  const Request* request;
+  uint64_t order;                // arrival order, unique; kept for life
+  std::vector<TokenId> tokens;   // prompt, then output; never reallocates
+  BlockTable blocks;
+  int32_t num_computed = 0;      // leading tokens whose KV exists
+  int32_t computed_before = 0;   // leading tokens whose KV existed at some time: rows below it are recomputed
+  int32_t preemptions = 0;
+  bool started = false;          // has left the queue at least once
+  MonotonicTime first_scheduled{};
+  bool running = false;          // in the running set; else in the queue, or retired
+  bool paused = false;           // gets no tokens
+  FinishReason ending = FinishReason::kNone;  // set once; it is retired at the next step edge
+};
+
+// A request and its sequences: lives until the last of them has told its end.
+struct LiveRequest {
+  Request request;
+  std::vector<Sequence> sequences;  // [num_sequences], addresses are stable
+  int32_t open = 0;                 // sequences whose finish event is still to come
+};
+
+}  // namespace quire

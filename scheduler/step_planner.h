@@ -1,0 +1,59 @@
+// The policy of a step: who gets how many tokens, whose blocks are taken, who is admitted. Moves sequences between
+// the queue and the running set, and blocks between them and the pool; ends nothing. Engine thread only; what it
+// refers to outlives it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "scheduler/running_set.h"
+#include "scheduler/step_plan.h"
+#include "scheduler/waiting_queue.h"
+
+namespace quire {
+
+struct PlannerOptions {
+  int32_t step_tokens = 0;  // token budget, >= 1
+  int32_t max_running = 0;  // sequences of a step, >= 1
+};
+
+class StepPlanner {
+ public:
+  StepPlanner(const PlannerOptions& options, BlockPool& pool, WaitingQueue& waiting,
+              RunningSet& running);
+
+  const StepPlan& Plan(MonotonicTime now);  // valid until the next Plan or Clear
+  // The sequences of the plan, in its order, with their grants.
+  struct Grant {
+    Sequence* sequence;
+    int32_t tokens;
+  };
+  std::span<const Grant> grants() const { return grants_; }
+  const StepPlan& plan() const { return plan_; }
+  void Clear();
+
+ private:
+  void GrantRunning();
+  int32_t GrowFor(Sequence& sequence, int32_t tokens);
+  void Admit(MonotonicTime now);
+  bool MakeRoom(int32_t blocks);
+  void Preempt(Sequence& victim);
+  void WritePlan();
+
+  PlannerOptions options_;
+  BlockPool& pool_;
+  WaitingQueue& waiting_;
+  RunningSet& running_;
+
+  // Storage of a step, reused.
+  std::vector<Grant> grants_;
+  std::vector<Sequence*> candidates_;
+  std::vector<int32_t> uncomputed_, shares_;
+  std::vector<PlannedSeq> planned_;
+  std::vector<SequenceId> admitted_, preempted_;
+  StepPlan plan_;
+};
+
+}  // namespace quire
