@@ -1,0 +1,65 @@
+// The vector code of attention on one tile of 64 tokens, as a table of functions per instruction set. All tables
+// give the same bits. Any thread; nothing owned.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/cpu_features.h"
+#include "runtime/kv_cache/kv_layout.h"
+
+namespace quire {
+
+// Running softmax of a group of rows: out = o / l, weights are exp2(s - m). Rows of o are `stride` floats apart, a
+// multiple of 16 whose tail beyond head_dim holds zeros.
+struct AttentionState {
+  float* m;
+  float* l;
+  float* o;
+  int32_t stride;
+};
+
+// C [rows][width] (+)= A [rows][depth] B, B stored as in the pool: [depth / pack][width][pack], or plain f32.
+struct TileProduct {
+  const float* a;
+  int32_t lda;
+  const std::byte* b;
+  int32_t depth, width;
+  float* c;
+  int32_t ldc;
+  int32_t rows;
+  bool add;                   // C += A B
+  const std::byte* prefetch;  // bytes wanted soon, as many as B has; or null
+};
+
+struct SoftmaxTile {
+  float* s;         // [rows][64] scores in units of log2; becomes the weights
+  int32_t rows;
+  int32_t visible;  // tokens of the tile that row 0 sees; may be negative or beyond 64
+  int32_t group;    // rows per query token: each further token sees one more
+};
+
+struct AttentionTiles {
+  // dst[i] = src[i] * factor.
+  void (*scale)(const float* src, int32_t count, float factor, float* dst);
+  // bf16 [depth / 2][width][2] to f32 [depth][width].
+  void (*widen)(const std::byte* src, int32_t depth, int32_t width, float* dst);
+  // Own product for few rows that reads bf16 as it lies. width is a multiple of 16.
+  void (*product_bf16)(const TileProduct& product);
+  void (*product_f32)(const TileProduct& product);
+  // Online softmax over one tile. Rows that see nothing in it keep their state and get weight 0.
+  void (*softmax)(const SoftmaxTile& tile, const AttentionState& state);
+  // Merges a later chunk's state into an earlier one's. Rows that saw nothing in the chunk are left alone.
+  void (*fold)(int32_t rows, const AttentionState& state, const AttentionState& chunk);
+  // out[r][0..dim) = o / l, zeros where l is 0.
+  void (*finish)(int32_t row, int32_t dim, const AttentionState& state, float* out);
+  // 2^x elementwise, as softmax uses it; for tests. count is a multiple of 16.
+  void (*exp2)(const float* x, int32_t count, float* y);
+};
+
+const AttentionTiles& AttentionTilesFor(IsaLevel isa);
+
+// C (+)= A B by sequential fma, B plain f32: the definition of every product, slow.
+void SequentialProduct(const TileProduct& product);
+
+}  // namespace quire

@@ -1,0 +1,29 @@
+#include "runtime/kv_cache/kv_pool.h"
+
+#include <utility>
+
+#include "absl/log/check.h"
+#include "runtime/base/status_macros.h"
+
+namespace quire {
+
+size_t KvPool::Bytes(const KvLayout& layout, int32_t num_layers, int32_t num_blocks) {
+  return layout.block_bytes() * static_cast<size_t>(num_layers) * static_cast<size_t>(num_blocks);
+}
+
+absl::StatusOr<KvPool> KvPool::Create(const KvLayout& layout, int32_t num_layers, int32_t num_blocks) {
+  CHECK(layout.num_kv_heads > 0 && layout.head_dim > 0 && layout.head_dim % 2 == 0);
+  CHECK(num_layers > 0 && num_blocks > 0);
+  KvPool pool;
+  const size_t bytes = Bytes(layout, num_layers, num_blocks);
+  ASSIGN_OR_RETURN(pool.arena_, Arena::Create(bytes));
+  pool.base_ = pool.arena_.Take(bytes).data();
+  pool.arena_.Touch();
+  pool.layer_bytes_ = layout.block_bytes() * static_cast<size_t>(num_blocks);
+  pool.layout_ = layout;
+  pool.num_layers_ = num_layers;
+  pool.num_blocks_ = num_blocks;
+  return pool;
+}
+
+}  // namespace quire
