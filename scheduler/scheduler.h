@@ -52,6 +52,7 @@ class Scheduler {
   void CheckInvariants() const;                 // CHECK-fails if the books do not balance
 
  private:
+  friend struct SchedulerTestPeer;
   struct State;
   std::unique_ptr<State> state_;
 };
