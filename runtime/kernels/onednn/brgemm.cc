@@ -43,6 +43,10 @@ absl::Status ToStatus(dnnl_status_t status, const char* step, const BrgemmShape&
 }  // namespace
 
 absl::StatusOr<Brgemm> Brgemm::Create(const BrgemmShape& s) {
+  // oneDNN does not look at the strides.
+  if (s.m < 1 || s.n < 1 || s.k < 1 || s.lda < s.k || s.ldb < s.n || s.ldc < s.n) {
+    return ToStatus(dnnl_invalid_arguments, "shape check", s);
+  }
   LimitIsaOnce();
   Brgemm result;
   dnnl_brgemm_t handle = nullptr;

@@ -1,0 +1,125 @@
+// Attention on one thread: time per tile of 64 tokens and KV head, for decode and prefill row counts, with KV in
+// the caches (hot) and streamed from a pool far larger than them. Also appending and whole decode steps.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/log/check.h"
+#include "benchmark/benchmark.h"
+#include "runtime/kernels/attention.h"
+#include "runtime/kernels/kv_append.h"
+#include "runtime/kv_cache/kv_pool.h"
+
+namespace quire {
+namespace {
+
+constexpr AttentionShape kSmolLm2 = {.num_heads = 9, .num_kv_heads = 3, .head_dim = 64, .scale = 0.125f};
+
+struct Bench {
+  KvPool pool;
+  std::unique_ptr<AttentionKernel> kernel;
+  std::vector<SeqSpan> seqs;
+  std::vector<BlockId> blocks;
+  std::vector<float> q, out;
+  AttentionShape shape;
+
+  // `num_seqs` sequences of `context` tokens, `rows` of them new.
+  Bench(const AttentionOptions& base, int32_t num_seqs, int32_t context, int32_t rows) : shape(base.shape) {
+    const int32_t per_seq = BlocksFor(context);
+    pool = KvPool::Create(KvLayout::Make(base.kv_dtype, shape.num_kv_heads, shape.head_dim), 1, num_seqs * per_seq).value();
+    uint16_t* halves = reinterpret_cast<uint16_t*>(pool.Layer(0).data);  // plausible values in both types
+    for (size_t i = 0; i < pool.layout().block_bytes() * num_seqs * per_seq / 2; ++i) halves[i] = static_cast<uint16_t>(0x3c00 + (i * 2654435761u >> 20) % 512);
+    for (int32_t i = 0; i < num_seqs; ++i) {
+      seqs.push_back({.row_begin = i * rows, .row_count = rows, .kv_len = context, .table_begin = i * per_seq, .logits_begin = 0, .logits_count = 0});
+    }
+    for (int32_t i = 0; i < num_seqs * per_seq; ++i) blocks.push_back(BlockId{i});
+    AttentionOptions options = base;
+    options.max_rows = num_seqs * rows;
+    options.max_seqs = num_seqs;
+    options.context_tokens = context;
+    kernel = AttentionKernel::Create(options).value();
+    q.assign(static_cast<size_t>(num_seqs) * rows * shape.num_heads * shape.head_dim, 0.01f);
+    out.resize(q.size());
+  }
+
+  void Step() {
+    StepBatch batch;
+    batch.seqs = seqs;
+    batch.block_ids = blocks;
+    kernel->Plan(batch);
+    const int64_t width = int64_t{shape.num_heads} * shape.head_dim;
+    kernel->Run(0, 0, pool.Layer(0), {.q = q.data(), .q_stride = width, .out = out.data(), .out_stride = width});
+  }
+};
+
+// Arguments: rows per KV head (group 3: tokens * 3, or one query of `group` heads), streamed, products.
+void BM_Tile(benchmark::State& state) {
+  const int32_t rows = static_cast<int32_t>(state.range(0));
+  const bool streamed = state.range(1) != 0;
+  AttentionOptions options;
+  options.products = static_cast<AttentionProducts>(state.range(2));
+  options.kv_dtype = static_cast<KvDType>(state.range(3));
+  options.shape = {.num_heads = rows, .num_kv_heads = 1, .head_dim = 64, .scale = 0.125f};
+  const int32_t context = 256, seqs = streamed ? 2048 : 1;
+  Bench bench(options, seqs, context, 1);
+  for (auto _ : state) bench.Step();
+  const double tiles = static_cast<double>(state.iterations()) * seqs * (context / 64);
+  state.counters["ns_per_tile"] = benchmark::Counter(tiles * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["GFLOPs"] = benchmark::Counter(tiles * 4.0 * rows * 64 * 64 * 1e-9, benchmark::Counter::kIsRate);
+  state.counters["KV_GBps"] = benchmark::Counter(tiles * static_cast<double>(bench.pool.layout().block_bytes()) * 1e-9, benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_Tile)->ArgNames({"rows", "streamed", "products", "dtype"})
+    ->ArgsProduct({{1, 3, 6, 8, 12, 16, 24, 48}, {0}, {0, 1}, {1}})
+    ->ArgsProduct({{1, 3, 8}, {1}, {0, 1}, {1}})
+    ->ArgsProduct({{3, 12, 48}, {0}, {0, 1}, {0}});
+
+// One layer of a decode step of SmolLM2 on one thread.
+void BM_DecodeLayer(benchmark::State& state) {
+  AttentionOptions options;
+  options.shape = kSmolLm2;
+  Bench bench(options, static_cast<int32_t>(state.range(0)), static_cast<int32_t>(state.range(1)), 1);
+  for (auto _ : state) bench.Step();
+  state.counters["KV_GBps"] = benchmark::Counter(static_cast<double>(state.iterations()) * bench.kernel->planned_kv_bytes() * 1e-9, benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_DecodeLayer)->ArgNames({"batch", "context"})->ArgsProduct({{1, 8, 32}, {192, 1024}})->Unit(benchmark::kMicrosecond);
+
+// One layer of a prefill chunk of SmolLM2 on one thread, `rows` tokens that end at `context`.
+void BM_PrefillLayer(benchmark::State& state) {
+  AttentionOptions options;
+  options.shape = kSmolLm2;
+  Bench bench(options, 1, static_cast<int32_t>(state.range(1)), static_cast<int32_t>(state.range(0)));
+  for (auto _ : state) bench.Step();
+  state.counters["GFLOPs"] = benchmark::Counter(static_cast<double>(state.iterations()) * bench.kernel->planned_macs() * 2e-9, benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_PrefillLayer)->ArgNames({"rows", "context"})->Args({128, 128})->Args({128, 512})->Args({512, 512})->Unit(benchmark::kMicrosecond);
+
+// Appending K and V of one layer, per row.
+void BM_Append(benchmark::State& state) {
+  const int32_t rows = static_cast<int32_t>(state.range(0));
+  const KvPool pool = KvPool::Create(KvLayout::Make(static_cast<KvDType>(state.range(1)), 3, 64), 1, 8).value();
+  std::vector<KvSlot> slots;
+  for (int32_t i = 0; i < rows; ++i) slots.push_back(KvSlot{i + (rows == 1)});
+  const std::vector<float> k(rows * 192, 0.5f), v(rows * 192, 0.25f);
+  for (auto _ : state) {
+    AppendKv(pool.Layer(0), {.slots = slots, .k = k.data(), .v = v.data(), .stride = 192}, {.row_begin = 0, .row_end = rows, .head_begin = 0, .head_end = 3});
+  }
+  state.counters["ns_per_row"] = benchmark::Counter(static_cast<double>(state.iterations()) * rows * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(BM_Append)->ArgNames({"rows", "dtype"})->ArgsProduct({{1, 128}, {0, 1}});
+
+// The plan of a step, per step.
+void BM_Plan(benchmark::State& state) {
+  AttentionOptions options;
+  options.shape = kSmolLm2;
+  options.workers = 2;
+  Bench bench(options, static_cast<int32_t>(state.range(0)), 192, 1);
+  StepBatch batch;
+  batch.seqs = bench.seqs;
+  batch.block_ids = bench.blocks;
+  for (auto _ : state) bench.kernel->Plan(batch);
+}
+BENCHMARK(BM_Plan)->Arg(1)->Arg(32)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,78 @@
+// A small paged KV cache with known contents and a step over it, for attention tests. The data of a token depend on
+// (sequence id, position) alone, so the same sequence can be met in any batch, chunk or block table.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "runtime/kernels/attention.h"
+#include "runtime/kernels/attention_ref.h"
+#include "runtime/kernels/kv_append.h"
+#include "runtime/kv_cache/kv_pool.h"
+#include "runtime/step_batch.h"
+
+namespace quire {
+
+inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
+
+// A sequence's share of the step: its last `rows` of `kv_len` tokens.
+struct WorldSeq {
+  int32_t id = 0;
+  int32_t kv_len = 1;
+  int32_t rows = 1;
+};
+
+struct WorldOptions {
+  AttentionShape shape;
+  KvDType dtype = KvDType::kBF16;
+  float fill = 0.0f;             // of the whole pool before anything is appended
+  uint32_t shuffle = 0;          // != 0: block ids in this order
+  // Edits the rows of a token of one sequence: q, k, v.
+  std::function<void(int32_t id, int32_t position, float* q, float* k, float* v)> edit = {};
+};
+
+class AttentionWorld {
+ public:
+  AttentionWorld(const WorldOptions& options, const std::vector<WorldSeq>& seqs);
+
+  AttentionOptions KernelOptions() const;
+  // All rows, by a kernel made from `options` and its number of workers. [rows][num_heads * head_dim].
+  std::vector<float> Run(const AttentionOptions& options) const;
+  std::vector<float> Run() const { return Run(KernelOptions()); }
+  std::vector<float> RunWith(AttentionKernel& kernel, int32_t workers, int32_t layer = 0) const;
+  std::vector<float> Reference() const;
+  // Rows of the i-th sequence of the batch.
+  std::vector<float> RowsOf(const std::vector<float>& out, int32_t i) const;
+
+  const StepBatch& batch() const { return batch_; }
+  KvLayerView layer() const { return pool_.Layer(0); }
+  int32_t width() const { return options_.shape.num_heads * options_.shape.head_dim; }
+  float max_abs_v() const { return max_abs_v_; }
+
+ private:
+  void AppendSequence(const WorldSeq& seq, int32_t table_begin);
+
+  WorldOptions options_;
+  KvPool pool_;
+  std::vector<float> q_;
+  std::vector<BlockId> block_ids_;
+  std::vector<SeqSpan> seqs_;
+  StepBatch batch_;
+  float max_abs_v_ = 0;
+};
+
+// Equal bits; NaN equals NaN.
+inline bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != a[i] && b[i] != b[i]) continue;
+    if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace quire

@@ -1,0 +1,155 @@
+#include "runtime/kernels/kv_append.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/kv_cache/kv_pool.h"
+
+namespace quire {
+namespace {
+
+float Read(const KvLayout& layout, const std::byte* tile, size_t index) {
+  if (layout.dtype == KvDType::kF32) {
+    float value;
+    std::memcpy(&value, tile + 4 * index, 4);
+    return value;
+  }
+  uint16_t half;
+  std::memcpy(&half, tile + 2 * index, 2);
+  return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
+}
+
+float Stored(KvDType dtype, float value) {
+  if (dtype == KvDType::kF32) return value;
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u);
+}
+
+struct Fixture {
+  KvPool pool;
+  std::vector<KvSlot> slots;
+  std::vector<float> k, v;
+  int32_t width;
+  KvRows rows() const { return {.slots = slots, .k = k.data(), .v = v.data(), .stride = width}; }
+};
+
+// Rows at `slots` over a pool of 4 blocks whose bytes are all 0xff: NaN in both types.
+Fixture Make(KvDType dtype, int32_t heads, int32_t dim, std::vector<int32_t> slots) {
+  Fixture f;
+  f.pool = KvPool::Create(KvLayout::Make(dtype, heads, dim), 1, 4).value();
+  std::memset(f.pool.Layer(0).data, 0xff, f.pool.layout().block_bytes() * 4);
+  for (int32_t slot : slots) f.slots.push_back(KvSlot{slot});
+  f.width = heads * dim;
+  std::mt19937 rng(5);
+  std::normal_distribution<float> normal;
+  for (size_t i = 0; i < slots.size() * f.width; ++i) {
+    f.k.push_back(normal(rng));
+    f.v.push_back(normal(rng));
+  }
+  return f;
+}
+
+void ExpectRowsStored(const Fixture& f) {
+  const KvLayout& layout = f.pool.layout();
+  for (size_t row = 0; row < f.slots.size(); ++row) {
+    for (int32_t head = 0; head < layout.num_kv_heads; ++head) {
+      const std::byte* k = f.pool.Layer(0).KTile(BlockOf(f.slots[row]), head);
+      const std::byte* v = f.pool.Layer(0).VTile(BlockOf(f.slots[row]), head);
+      for (int32_t dim = 0; dim < layout.head_dim; ++dim) {
+        const size_t source = row * f.width + head * layout.head_dim + dim;
+        const int32_t token = OffsetOf(f.slots[row]);
+        ASSERT_EQ(Read(layout, k, layout.KIndex(token, dim)), Stored(layout.dtype, f.k[source])) << "row " << row << " dim " << dim;
+        ASSERT_EQ(Read(layout, v, layout.VIndex(token, dim)), Stored(layout.dtype, f.v[source])) << "row " << row << " dim " << dim;
+      }
+    }
+  }
+}
+
+TEST(KvAppend, WritesEachRowIntoItsSlot) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+    for (int32_t dim : {32, 40, 64, 80, 128}) {
+      std::vector<int32_t> slots;
+      for (int32_t i = 0; i < 64; ++i) slots.push_back(2 * 64 + i);  // a whole block
+      for (int32_t i = 0; i < 9; ++i) slots.push_back(i);            // the next one, opened
+      slots.push_back(3 * 64 + 17);                                  // a decode row
+      const Fixture f = Make(dtype, 2, dim, slots);
+      AppendKv(f.pool.Layer(0), f.rows(), {.row_begin = 0, .row_end = static_cast<int32_t>(slots.size()), .head_begin = 0, .head_end = 2});
+      ExpectRowsStored(f);
+    }
+  }
+}
+
+TEST(KvAppend, OpeningABlockZeroesTheValuesItDoesNotWrite) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+    for (int32_t count : {1, 2, 7, 8, 63, 64}) {
+      for (int32_t dim : {40, 64, 80}) {
+        std::vector<int32_t> slots;
+        for (int32_t i = 0; i < count; ++i) slots.push_back(64 + i);
+        const Fixture f = Make(dtype, 1, dim, slots);
+        AppendKv(f.pool.Layer(0), f.rows(), {.row_begin = 0, .row_end = count, .head_begin = 0, .head_end = 1});
+        ExpectRowsStored(f);
+        const KvLayout& layout = f.pool.layout();
+        for (int32_t token = count; token < 64; ++token) {
+          for (int32_t d = 0; d < dim; ++d) {
+            ASSERT_EQ(Read(layout, f.pool.Layer(0).VTile(BlockId{1}, 0), layout.VIndex(token, d)), 0.0f) << "token " << token;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Any split of rows and heads over workers, in any order, stores the same bytes: no call writes what is not its own.
+TEST(KvAppend, PartsInAnyOrderStoreTheSameBytes) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+    std::vector<int32_t> slots;
+    for (int32_t i = 0; i < 37; ++i) slots.push_back(64 + i);
+    const Fixture whole = Make(dtype, 2, 64, slots), parts = Make(dtype, 2, 64, slots);
+    AppendKv(whole.pool.Layer(0), whole.rows(), {.row_begin = 0, .row_end = 37, .head_begin = 0, .head_end = 2});
+    for (int32_t head : {1, 0}) {
+      for (int32_t begin : {30, 5, 0, 12, 11}) {
+        const int32_t end = begin == 30 ? 37 : begin == 5 ? 11 : begin == 0 ? 5 : begin == 12 ? 30 : 12;
+        AppendKv(parts.pool.Layer(0), parts.rows(), {.row_begin = begin, .row_end = end, .head_begin = head, .head_end = head + 1});
+      }
+    }
+    EXPECT_EQ(std::memcmp(whole.pool.Layer(0).data, parts.pool.Layer(0).data, whole.pool.layout().block_bytes() * 4), 0);
+  }
+}
+
+TEST(KvAppend, LeavesOtherTokensOfAnOpenBlockAlone) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+    const Fixture f = Make(dtype, 1, 64, {64 + 5, 64 + 6, 64 + 7});
+    AppendKv(f.pool.Layer(0), f.rows(), {.row_begin = 0, .row_end = 3, .head_begin = 0, .head_end = 1});
+    ExpectRowsStored(f);
+    const KvLayout& layout = f.pool.layout();
+    for (int32_t token : {0, 4, 8, 63}) {
+      EXPECT_TRUE(std::isnan(Read(layout, f.pool.Layer(0).KTile(BlockId{1}, 0), layout.KIndex(token, 11))));
+      EXPECT_TRUE(std::isnan(Read(layout, f.pool.Layer(0).VTile(BlockId{1}, 0), layout.VIndex(token, 11))));
+    }
+  }
+}
+
+TEST(KvAppend, RoundsToNearestEvenAndKeepsNaNAndInfinity) {
+  Fixture f = Make(KvDType::kBF16, 1, 32, {0});
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<uint32_t> given = {0x3f808000, 0x3f818000, 0x3f808001, 0x7f7fffff, 0x7f800001, 0xffc00000, 0x00000001, 0x80000000};
+  for (size_t i = 0; i < given.size(); ++i) f.k[i] = std::bit_cast<float>(given[i]);
+  AppendKv(f.pool.Layer(0), f.rows(), {.row_begin = 0, .row_end = 1, .head_begin = 0, .head_end = 1});
+  const auto at = [&](int32_t dim) { return Read(f.pool.layout(), f.pool.Layer(0).KTile(BlockId{0}, 0), f.pool.layout().KIndex(0, dim)); };
+  EXPECT_EQ(at(0), std::bit_cast<float>(0x3f800000));  // tie to even
+  EXPECT_EQ(at(1), std::bit_cast<float>(0x3f820000));
+  EXPECT_EQ(at(2), std::bit_cast<float>(0x3f810000));
+  EXPECT_EQ(at(3), inf);
+  EXPECT_TRUE(std::isnan(at(4)));
+  EXPECT_TRUE(std::isnan(at(5)));
+  EXPECT_EQ(at(6), 0.0f);
+  EXPECT_EQ(std::bit_cast<uint32_t>(at(7)), 0x80000000u);
+}
+
+}  // namespace
+}  // namespace quire
