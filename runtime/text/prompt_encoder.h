@@ -10,6 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/text/chat_template.h"
+#include "runtime/text/content_guard.h"
+#include "runtime/text/control_splitter.h"
 #include "runtime/text/tokenizer.h"
 
 namespace quire {
@@ -30,13 +32,23 @@ class PromptEncoder {
  public:
   // `chat` may be null: the model has no chat template. Both outlive the encoder.
   PromptEncoder(const Tokenizer* tokenizer, const ChatTemplate* chat);
+  PromptEncoder(const PromptEncoder&) = delete;
+  PromptEncoder& operator=(const PromptEncoder&) = delete;
 
   // INVALID_ARGUMENT PROMPT_EMPTY, FIELD_INVALID, TEMPLATE_FAILED; FAILED_PRECONDITION NO_CHAT_TEMPLATE.
   absl::StatusOr<EncodedPrompt> Encode(const PromptSource& prompt) const;
 
  private:
+  absl::StatusOr<EncodedPrompt> EncodeText(const std::string& text, const PromptSource& prompt) const;
+  absl::StatusOr<EncodedPrompt> EncodeIds(const std::vector<TokenId>& ids) const;
+  absl::StatusOr<EncodedPrompt> EncodeChat(const ChatPrompt& chat, const PromptSource& prompt) const;
+  absl::Status AppendSegment(std::string_view segment, EncodedPrompt& out) const;
+
   const Tokenizer* tokenizer_;
   const ChatTemplate* chat_;
+  ControlSplitter control_;  // all control tokens of the vocabulary
+  ContentGuard guard_{&control_};
+  bool adds_bos_ = false;    // the tokenizer prescribes a BOS
 };
 
 }  // namespace quire

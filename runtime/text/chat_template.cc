@@ -1,0 +1,147 @@
+#include "runtime/text/chat_template.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/absl_view.h"
+#include "runtime/base/error_info.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/text/bridge_call.h"
+#include "runtime/text/json_field.h"
+#include "runtime/text/utf8.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kMaxSourceBytes = 1 << 20;
+// Stands after the content of a final message that is to be continued; three U+FDD0, which no content holds.
+constexpr std::string_view kCut = "\xEF\xB7\x90\xEF\xB7\x90\xEF\xB7\x90";
+constexpr std::string_view kReserved[] = {"messages", "tools", "bos_token", "eos_token", "add_generation_prompt"};
+constexpr std::string_view kTemplateFailed = "TEMPLATE_FAILED";
+
+absl::Status TemplateFailed(std::string_view message) {
+  return MakeError(absl::StatusCode::kInvalidArgument, message,
+                   {.reason = std::string(kTemplateFailed), .metadata = {}, .violations = {}});
+}
+
+absl::StatusOr<OrderedJson> MessagesOf(const ChatPrompt& chat) {
+  OrderedJson messages = OrderedJson::array();
+  for (size_t i = 0; i < chat.messages.size(); ++i) {
+    const ChatMessage& message = chat.messages[i];
+    const std::string field = absl::StrCat("prompt.chat.messages[", i, "]");
+    OrderedJson json = {{"role", message.role}, {"content", message.content}};
+    ASSIGN_OR_RETURN(const OrderedJson extra, ParseJsonObject(field + ".extra_json", message.extra_json));
+    for (const auto& [key, value] : extra.items()) {
+      if (json.contains(key)) return InvalidField(field + ".extra_json", absl::StrCat("sets ", key));
+      json[key] = value;
+    }
+    messages.push_back(std::move(json));
+  }
+  return messages;
+}
+
+absl::StatusOr<OrderedJson> VariablesOf(const ChatPrompt& chat, const ChatTemplateOptions& options) {
+  OrderedJson variables;
+  ASSIGN_OR_RETURN(variables["messages"], MessagesOf(chat));
+  variables["tools"] = nullptr;
+  if (!chat.tools_json.empty()) {
+    ASSIGN_OR_RETURN(variables["tools"], ParseJsonArray("prompt.chat.tools_json", chat.tools_json));
+  }
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = chat.add_generation_prompt;
+  variables["bos_token"] = options.bos_token;
+  variables["eos_token"] = options.eos_token;
+  constexpr std::string_view kField = "prompt.chat.template_arguments_json";
+  ASSIGN_OR_RETURN(const OrderedJson arguments, ParseJsonObject(kField, chat.template_arguments_json));
+  for (const auto& [key, value] : arguments.items()) {
+    for (const std::string_view reserved : kReserved) {
+      if (key == reserved) return InvalidField(kField, absl::StrCat("sets ", key));
+    }
+    variables[key] = value;
+  }
+  return variables;
+}
+
+bool IsIdentifierByte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+bool MentionsWord(std::string_view source, std::string_view word) {
+  for (size_t at = source.find(word); at != std::string_view::npos; at = source.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool begins = at == 0 || !IsIdentifierByte(source[at - 1]);
+    const bool ends = end == source.size() || !IsIdentifierByte(source[end]);
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+// The rendering up to the end of the final message. A template that trims the content has trimmed the space
+// after the cut; then the content's own end is trimmed too.
+absl::StatusOr<std::string> CutAtFinalMessage(std::string rendered) {
+  const size_t cut = rendered.rfind(kCut);
+  if (cut == std::string::npos) return TemplateFailed("the template does not show the final message");
+  const bool keeps_space = rendered.compare(cut + kCut.size(), 1, " ") == 0;
+  rendered.resize(cut);
+  if (!keeps_space) rendered.resize(rendered.find_last_not_of(" \t\r\n\f\v") + 1);
+  return rendered;
+}
+
+}  // namespace
+
+struct ChatTemplate::Impl {
+  ~Impl() { quire_bridge_template_free(bridge); }
+  std::string source;
+  ChatTemplateOptions options;
+  QuireBridgeTemplate* bridge = nullptr;
+  bool reads_tools = false;
+};
+
+ChatTemplate::ChatTemplate(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ChatTemplate::~ChatTemplate() = default;
+
+bool ChatTemplate::reads_tools() const { return impl_->reads_tools; }
+const std::string& ChatTemplate::source() const { return impl_->source; }
+
+absl::StatusOr<std::unique_ptr<ChatTemplate>> ChatTemplate::Compile(std::string_view source,
+                                                                    const ChatTemplateOptions& options) {
+  if (source.size() > kMaxSourceBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("chat template: ", source.size(), " bytes, at most ", kMaxSourceBytes));
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->source = source;
+  impl->options = options;
+  impl->reads_tools = MentionsWord(source, "tools");
+  BridgeBytes error;
+  RETURN_IF_ERROR(
+      BridgeStatus(quire_bridge_template_new(ToSlice(source), &impl->bridge, error.out()), error, ""));
+  return std::unique_ptr<ChatTemplate>(new ChatTemplate(std::move(impl)));
+}
+
+absl::StatusOr<std::string> ChatTemplate::Render(const ChatPrompt& chat) const {
+  if (chat.messages.empty()) return InvalidField("prompt.chat.messages", "empty, at least 1");
+  for (size_t i = 0; i < chat.messages.size(); ++i) {
+    if (!IsValidUtf8(chat.messages[i].role) || !IsValidUtf8(chat.messages[i].content)) {
+      return InvalidField(absl::StrCat("prompt.chat.messages[", i, "]"), "not valid UTF-8");
+    }
+  }
+  ASSIGN_OR_RETURN(OrderedJson variables, VariablesOf(chat, impl_->options));
+  if (chat.continue_final_message) {
+    variables["add_generation_prompt"] = false;
+    variables["messages"].back()["content"] =
+        absl::StrCat(chat.messages.back().content, View(kCut), " ");
+  }
+  const std::string context = DumpJson(variables);
+  const QuireBridgeRender render = {.context_json = ToSlice(context),
+                                    .max_steps = impl_->options.max_steps,
+                                    .max_output_bytes = impl_->options.max_output_bytes};
+  BridgeBytes out, error;
+  RETURN_IF_ERROR(BridgeStatus(quire_bridge_render(impl_->bridge, &render, out.out(), error.out()), error,
+                               kTemplateFailed));
+  std::string rendered(out.view());
+  if (chat.continue_final_message) return CutAtFinalMessage(std::move(rendered));
+  return rendered;
+}
+
+}  // namespace quire
