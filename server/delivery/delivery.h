@@ -57,7 +57,8 @@ struct DeliveryLinks {
   const Clock* clock = nullptr;
 };
 
-class Stream;  // per-request state, stream.h
+class Stream;          // stream.h
+struct StreamContext;
 
 class Delivery {
  public:
@@ -81,8 +82,9 @@ class Delivery {
   void Loop();
   void TakeOpened();
   void Apply(EventBatch& batch);
+  void Settle(Stream& stream);  // after a change: aborts compute, forgets what has ended
   void CheckReaders();
-  void Publish();
+  void Publish();  // numbers, then ends, then the flush
 
   const DeliveryOptions options_;
   const DeliveryLinks links_;
@@ -92,8 +94,10 @@ class Delivery {
   // Delivery thread only, from here on.
   absl::flat_hash_map<RequestId, std::unique_ptr<Stream>> streams_;
   EventBatch batch_;
+  std::vector<Stream*> slow_;  // found by CheckReaders
   StreamStats stats_;
-  int32_t paused_ = 0;
+  bool flush_due_ = false;
+  const std::unique_ptr<StreamContext> context_;
   Seqlock<StreamStats> published_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

@@ -22,10 +22,10 @@ struct OutCandidate {
 struct OutToken {
   TokenId id = TokenId::kNone;
   std::string piece;                    // bytes it adds to the text
-  std::optional<float> logprob;
-  std::optional<int32_t> rank;
-  std::vector<OutCandidate> top;        // likeliest first
-  std::optional<int32_t> visible_bytes; // set when a stop cut this piece
+  std::optional<float> logprob{};
+  std::optional<int32_t> rank{};
+  std::vector<OutCandidate> top{};      // likeliest first
+  std::optional<int32_t> visible_bytes{}; // set when a stop cut this piece
 };
 
 // text is exactly the visible bytes of tokens (whole code points). Empty parts were not asked for.
@@ -53,8 +53,8 @@ struct OutFinished {
   MatchedStop matched = MatchedStop::kNone;
   uint32_t matched_value = 0;                 // token id, or index in stop_strings
   uint64_t seed = 0;
-  OutTiming timing;
-  std::optional<OutUsage> usage;              // on the last Finished of the request
+  OutTiming timing{};
+  std::optional<OutUsage> usage{};              // on the last Finished of the request
 };
 
 class ResponseSink {

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/seqlock.h"
+#include "runtime/base/worker_pool.h"
 #include "runtime/model_runner.h"
 #include "scheduler/scheduler.h"
 #include "server/engine/inbox.h"
@@ -24,6 +25,7 @@ namespace quire {
 // All outlive the engine.
 struct EngineLinks {
   ModelRunner* runner = nullptr;
+  WorkerPool* pool = nullptr;  // shares out the sampling; may be null. The engine thread is its owner thread
   Inbox* inbox = nullptr;
   StepEvents* events = nullptr;
   const Clock* clock = nullptr;

@@ -5,14 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
@@ -34,8 +32,8 @@ class Inbox {
  public:
   explicit Inbox(int32_t max_live);  // slots: requests in intake, queue and batch together
 
-  // A slot for a new request; RESOURCE_EXHAUSTED QUEUE_FULL if all are taken.
-  absl::Status Reserve(RequestId id);
+  // A slot for a new request; false if all are taken.
+  [[nodiscard]] bool Reserve(RequestId id);
   // Ends the request's compute for `reason` at the next step edge, whatever state it is in. The first reason
   // counts; unknown and ended ids are ignored.
   void Abort(RequestId id, FinishReason reason);

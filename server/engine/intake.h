@@ -2,6 +2,7 @@
 // pollers nor the engine ever tokenize. Submit and Post: any thread, never block. Everything is bounded.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -62,8 +63,9 @@ class Intake {
   void CountRefused(const absl::Status& status);
   // From now on Submit answers UNAVAILABLE DRAINING.
   void StartDraining();
-  // Source of retry delays: written by the engine after each step. Any thread.
+  // What retry delays are made of; set after each step. Any thread.
   void SetLoad(int64_t waiting_tokens, double prefill_tokens_per_second);
+  int64_t RetryDelayMs() const;  // 50..30000, with jitter
 
   IntakeStats Stats() const;
   // One item on the calling thread, for tests and tools without the thread. False: nothing waits.
@@ -84,8 +86,8 @@ class Intake {
   IntakeStats stats_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  int64_t waiting_tokens_ ABSL_GUARDED_BY(mutex_) = 0;
-  double prefill_rate_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<int64_t> waiting_tokens_{0};
+  std::atomic<double> prefill_rate_{0};
   std::thread thread_;
 };
 

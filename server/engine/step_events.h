@@ -3,8 +3,8 @@
 // queued (delivery never waits for a client, so it catches up); the intake's news are bounded by live requests.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -66,14 +66,14 @@ class StepEvents {
 
  private:
   bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return woken_ || !batches_.empty() || !early_.empty();
+    return woken_ || count_ > 0 || !early_.empty();
   }
-  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return batches_.size() < kMaxBatches; }
+  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return count_ < ring_.size(); }
 
   absl::Mutex mutex_;
-  std::deque<EventBatch> batches_ ABSL_GUARDED_BY(mutex_);
+  std::array<EventBatch, kMaxBatches> ring_ ABSL_GUARDED_BY(mutex_);  // count_ filled ones from head_ on
+  size_t head_ ABSL_GUARDED_BY(mutex_) = 0, count_ ABSL_GUARDED_BY(mutex_) = 0;
   EventBatch early_ ABSL_GUARDED_BY(mutex_);  // of the intake: delivered before the next engine batch
-  std::vector<EventBatch> spare_ ABSL_GUARDED_BY(mutex_);
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -60,7 +60,6 @@ struct StepStats {
   Histogram<kPowerBounds> step_tokens{}, step_sequences{};
 };
 
-// What is left of the slots, for load reports.
 uint64_t SumOf(const RejectCounts& counts);
 
 }  // namespace quire

@@ -1,0 +1,252 @@
+#include "server/engine/intake.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/log/check.h"
+#include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/error_info.h"
+#include "server/engine/retry_delay.h"
+
+// Accounting: a call is received when Submit or CountRefused sees it; whoever ends it before the scheduler takes
+// it counts the rejection, in the same struct and before the client can know. Slots: Submit reserves; Refuse
+// releases, or Inbox::Submit hands on.
+namespace quire {
+namespace {
+
+absl::Status Draining() {
+  return MakeError(absl::StatusCode::kUnavailable, "the server is draining",
+                   {.reason = "DRAINING", .metadata = {}, .violations = {}, .retry_delay_ms = 1000});
+}
+
+RejectReason RejectReasonOfEnd(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kDeadline: return RejectReason::kDeadline;
+    case FinishReason::kTimeLimit: return RejectReason::kTimeLimit;
+    case FinishReason::kCancelled: return RejectReason::kCancelled;
+    case FinishReason::kAborted: return RejectReason::kAborted;
+    case FinishReason::kShutdown: return RejectReason::kDraining;
+    default: return RejectReason::kOther;
+  }
+}
+
+absl::Status TooLong(int64_t prompt_tokens, const Capacity& capacity, const CapacityLimits& limits) {
+  std::string message;
+  ErrorInfo info;
+  if (capacity.verdict == CapacityVerdict::kPromptBeyondPool) {
+    const int64_t needed = BlocksFor(static_cast<int32_t>(std::min<int64_t>(prompt_tokens + 1, INT32_MAX)));
+    message = absl::StrCat("prompt of ", prompt_tokens, " tokens needs ", needed, " KV blocks, the pool has ",
+                           limits.num_blocks);
+    info.reason = "KV_POOL_TOO_SMALL";
+    info.metadata = {{"needed_blocks", absl::StrCat(needed)}, {"total_blocks", absl::StrCat(limits.num_blocks)}};
+  } else {
+    message = absl::StrCat("prompt of ", prompt_tokens, " tokens and one more do not fit the context of ",
+                           limits.context_tokens);
+    info.reason = "PROMPT_TOO_LONG";
+    info.metadata = {{"actual", absl::StrCat(prompt_tokens)}, {"limit", absl::StrCat(limits.context_tokens - 1)}};
+  }
+  info.violations = {{"prompt", message}};
+  return MakeError(absl::StatusCode::kInvalidArgument, message, info);
+}
+
+struct OutputBound {
+  int32_t max_tokens;
+  LengthBound bound;
+};
+
+OutputBound BoundOf(const std::optional<int32_t>& asked, int32_t default_max, const Capacity& capacity) {
+  const int32_t wanted = asked.value_or(default_max);
+  if (capacity.max_new_tokens < wanted) {
+    return {capacity.max_new_tokens, capacity.pool_bound ? LengthBound::kPool : LengthBound::kContext};
+  }
+  return {wanted, asked.has_value() ? LengthBound::kRequest : LengthBound::kDefault};
+}
+
+}  // namespace
+
+RequestId NextRequestId() {
+  static std::atomic<uint64_t> next{1};
+  return RequestId{next.fetch_add(1, std::memory_order_relaxed)};
+}
+
+Intake::Intake(IntakeOptions options, const IntakeLinks& links)
+    : options_(std::move(options)), links_(links) {}
+
+Intake::~Intake() { Stop(); }
+
+void Intake::Start() {
+  CHECK(!thread_.joinable());
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void Intake::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    draining_ = stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+  while (RunOne()) {
+  }
+}
+
+void Intake::Loop() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &Intake::HasItem));
+      if (stopping_) return;  // Stop finishes what waits
+    }
+    RunOne();
+  }
+}
+
+absl::Status Intake::Submit(ValidRequest request) {
+  absl::MutexLock lock(&mutex_);
+  ++stats_.received;
+  const auto refuse = [this](RejectReason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++stats_.rejected[static_cast<size_t>(reason)];
+  };
+  if (draining_) {
+    refuse(RejectReason::kDraining);
+    return Draining();
+  }
+  if (!links_.inbox->Reserve(request.id)) {
+    refuse(RejectReason::kQueueFull);
+    return MakeError(absl::StatusCode::kResourceExhausted, "the queue is full",
+                     {.reason = "QUEUE_FULL", .metadata = {}, .violations = {}, .retry_delay_ms = RetryDelayMs()});
+  }
+  items_.emplace_back(std::move(request));
+  return absl::OkStatus();
+}
+
+absl::Status Intake::Post(absl::AnyInvocable<void()> job) {
+  absl::MutexLock lock(&mutex_);
+  if (stopping_) return Draining();
+  if (jobs_ >= options_.max_jobs) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "too many tokenizer calls wait",
+                     {.reason = "QUEUE_FULL", .metadata = {}, .violations = {}, .retry_delay_ms = RetryDelayMs()});
+  }
+  ++jobs_;
+  items_.emplace_back(std::move(job));
+  return absl::OkStatus();
+}
+
+void Intake::CountRefused(const absl::Status& status) {
+  const RejectReason reason = RejectReasonOf(GetErrorInfo(status).reason);
+  absl::MutexLock lock(&mutex_);
+  ++stats_.received;
+  ++stats_.rejected[static_cast<size_t>(reason)];
+}
+
+void Intake::StartDraining() {
+  absl::MutexLock lock(&mutex_);
+  draining_ = true;
+}
+
+void Intake::SetLoad(int64_t waiting_tokens, double prefill_tokens_per_second) {
+  waiting_tokens_.store(waiting_tokens, std::memory_order_relaxed);
+  prefill_rate_.store(prefill_tokens_per_second, std::memory_order_relaxed);
+}
+
+int64_t Intake::RetryDelayMs() const {
+  thread_local absl::BitGen random;
+  return quire::RetryDelayMs(waiting_tokens_.load(std::memory_order_relaxed),
+                             prefill_rate_.load(std::memory_order_relaxed),
+                             absl::Uniform<double>(random, 0.0, 1.0));
+}
+
+IntakeStats Intake::Stats() const {
+  absl::MutexLock lock(&mutex_);
+  return stats_;
+}
+
+bool Intake::RunOne() {
+  Item item;
+  bool stopping;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (items_.empty()) return false;
+    item = std::move(items_.front());
+    items_.pop_front();
+    stopping = stopping_;
+    if (std::holds_alternative<absl::AnyInvocable<void()>>(item)) --jobs_;
+  }
+  if (auto* job = std::get_if<absl::AnyInvocable<void()>>(&item)) {
+    (*job)();
+  } else if (auto& request = std::get<ValidRequest>(item); stopping) {
+    Refuse(request.id, absl::OkStatus(), FinishReason::kShutdown);
+  } else {
+    Prepare(std::move(request));
+  }
+  return true;
+}
+
+void Intake::Refuse(RequestId id, absl::Status status, FinishReason reason) {
+  const RejectReason why =
+      status.ok() ? RejectReasonOfEnd(reason) : RejectReasonOf(GetErrorInfo(status).reason);
+  {
+    absl::MutexLock lock(&mutex_);
+    ++stats_.rejected[static_cast<size_t>(why)];
+  }
+  links_.inbox->Release(id);
+  links_.events->Refuse({.id = id, .status = std::move(status), .reason = reason});
+}
+
+void Intake::Prepare(ValidRequest request) {
+  const RequestId id = request.id;
+  if (const FinishReason reason = links_.inbox->AbortReason(id); reason != FinishReason::kNone) {
+    return Refuse(id, absl::OkStatus(), reason);
+  }
+  const int64_t limit_ms =
+      std::min(request.stop.time_limit_ms.value_or(options_.max_request_ms), options_.max_request_ms);
+  const MonotonicTime time_limit = AddNanos(request.arrival, limit_ms * 1'000'000);
+  const MonotonicTime now = links_.clock->Now();
+  if (std::min(time_limit, request.deadline) <= now) {
+    return Refuse(id, absl::OkStatus(),
+                  time_limit < request.deadline ? FinishReason::kTimeLimit : FinishReason::kDeadline);
+  }
+
+  absl::StatusOr<EncodedPrompt> encoded = links_.encoder->Encode(request.prompt);
+  if (!encoded.ok()) return Refuse(id, std::move(encoded).status(), FinishReason::kNone);
+  const std::vector<TokenSpan>& spans = encoded->tokens;
+  const Capacity capacity = CapacityOf(static_cast<int64_t>(spans.size()), options_.capacity);
+  if (capacity.verdict != CapacityVerdict::kFits) {
+    return Refuse(id, TooLong(static_cast<int64_t>(spans.size()), capacity, options_.capacity),
+                  FinishReason::kNone);
+  }
+
+  Request out;
+  out.id = id;
+  out.prompt.reserve(spans.size());
+  for (const TokenSpan& span : spans) {
+    const auto token = static_cast<int32_t>(span.id);
+    if (!(token >= 0 && token < options_.vocab_size)) {
+      return Refuse(id,
+                    InvalidField(absl::StrCat("prompt.tokens.ids[", out.prompt.size(), "]"),
+                                 absl::StrCat("got ", token, ", the vocabulary has ", options_.vocab_size)),
+                    FinishReason::kNone);
+    }
+    out.prompt.push_back(span.id);
+  }
+  const OutputBound bound = BoundOf(request.stop.max_tokens, options_.default_max_tokens, capacity);
+  out.sampling = request.sampling;
+  out.stop = {.max_tokens = bound.max_tokens,
+              .min_tokens = request.stop.min_tokens,
+              .ignore_eos = request.stop.ignore_eos,
+              .eos_ids = options_.eos_ids,
+              .stop_ids = std::move(request.stop.stop_token_ids)};
+  out.num_sequences = request.num_sequences;
+  out.priority = request.priority;
+  out.tenant = request.tenant;
+  out.arrival = request.arrival;
+  out.deadline = request.deadline;
+  out.time_limit = time_limit;
+  links_.events->Prepare({.id = id,
+                          .prompt_tokens = static_cast<int32_t>(spans.size()),
+                          .length_bound = bound.bound,
+                          .at = links_.clock->Now()});
+  links_.inbox->Submit(std::move(out));
+}
+
+}  // namespace quire
