@@ -1,0 +1,154 @@
+#include "server/rpc/generate_call.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "server/rpc/call_context.h"
+#include "server/rpc/generate_sink.h"
+#include "server/rpc/status_map.h"
+#include "server/rpc/unary_call.h"
+#include "server/rpc/validate.h"
+
+namespace quire {
+namespace {
+
+// A request that delivery will end: from here on its sink gets exactly one OnEnd.
+struct Accepted {
+  RequestId id = RequestId::kNone;
+  std::string name;  // the id that clients know
+  MonotonicTime deadline = MonotonicTime::kInfinite;
+  Inbox* inbox = nullptr;
+  std::shared_ptr<GenerateSink> sink;
+};
+
+StreamSpec SpecOf(const ValidRequest& request) {
+  return {.id = request.id,
+          .num_sequences = request.num_sequences,
+          .seed = request.sampling.seed,
+          .final_only = request.reply.final_only,
+          .tokens_per_message = request.reply.tokens_per_message,
+          .text = request.reply.text,
+          .tokens = request.reply.tokens,
+          .logprobs = request.sampling.logprobs,
+          .stop_strings = request.stop.stop_strings,
+          .stop_token_ids = request.stop.stop_token_ids,
+          .keep_stop = request.stop.keep_stop,
+          .min_tokens = request.stop.min_tokens,
+          .arrival = request.arrival};
+}
+
+absl::StatusOr<ValidRequest> Read(const Backend& backend, const CallContext& call,
+                                  const v1::GenerateRequest& request, std::string* name) {
+  ASSIGN_OR_RETURN(ValidRequest valid, ValidateGenerate(request, backend.request_limits));
+  *name = request.request_id().empty() ? call.request_id : request.request_id();
+  if (!name->empty() && !IsValidRequestId(*name)) {
+    return InvalidField("x-request-id", "wanted 1..128 printable ASCII characters");
+  }
+  valid.id = NextRequestId();
+  valid.arrival = call.arrival;
+  valid.deadline = call.deadline;
+  return valid;
+}
+
+absl::StatusOr<Accepted> Accept(RpcCore& core, Poller& poller, const CallContext& call,
+                                const v1::GenerateRequest& request) {
+  ASSIGN_OR_RETURN(const Backend* backend, core.Ready());
+  Accepted out;
+  absl::StatusOr<ValidRequest> valid = Read(*backend, call, request, &out.name);
+  if (valid.ok()) {
+    if (out.name.empty()) {
+      out.name = absl::StrCat(core.identity.instance_id, "-", static_cast<uint64_t>(valid->id));
+    }
+    if (absl::Status taken = core.live.Add(out.name, valid->id); !taken.ok()) valid = taken;
+  }
+  if (!valid.ok()) {
+    backend->intake->CountRefused(valid.status());
+    return valid.status();
+  }
+  out.id = valid->id;
+  out.deadline = valid->deadline;
+  out.inbox = backend->inbox;
+  out.sink = std::make_shared<GenerateSink>(poller);
+  backend->delivery->Open(SpecOf(*valid), out.sink);
+  if (absl::Status refused = backend->intake->Submit(*std::move(valid)); !refused.ok()) {
+    backend->delivery->Discard(out.id);
+    core.live.Remove(out.name);
+    return refused;
+  }
+  return out;
+}
+
+void AddHeaders(const RpcCore& core, const std::string& name, grpc::ServerContext* context) {
+  context->AddInitialMetadata("quire-request-id", name);
+  context->AddInitialMetadata("quire-instance", core.identity.instance_id);
+}
+
+}  // namespace
+
+CallTask ServeGenerate(RpcCore& core, Poller& poller, v1::InferenceService::AsyncService& service) {
+  grpc::ServerContext context;
+  v1::GenerateRequest request;
+  grpc::ServerAsyncWriter<v1::GenerateResponse> writer(&context);
+  CallEnd call_end(context);
+  const bool arrived = co_await Operation([&](void* tag) {
+    service.RequestGenerate(&context, &request, &writer, poller.queue(), poller.queue(), tag);
+  });
+  if (!arrived) co_return;  // the server shuts down
+  ServeGenerate(core, poller, service);
+
+  const CallSlot slot(core);
+  absl::Status status = slot.status();
+  std::optional<v1::GenerateResponse> last;  // goes out together with the status
+  bool connected = true, headers_set = false;
+  if (status.ok()) {
+    absl::StatusOr<Accepted> accepted = Accept(core, poller, ReadCallContext(context, *core.clock), request);
+    status = accepted.status();
+    if (accepted.ok()) {
+      GenerateSink& sink = *accepted->sink;
+      call_end.OnCancel([&core, &a = *accepted] {  // also when the deadline passes: gRPC tells no difference
+        const bool late = core.clock->Now() >= a.deadline;
+        a.inbox->Abort(a.id, late ? FinishReason::kDeadline : FinishReason::kCancelled);
+      });
+      while (true) {
+        std::optional<v1::GenerateResponse> message = sink.Take();
+        const std::optional<absl::Status> end = sink.end();
+        if (message.has_value() && !headers_set) {
+          headers_set = true;
+          message->set_request_id(accepted->name);
+          AddHeaders(core, accepted->name, &context);
+        }
+        if (end.has_value()) {
+          status = *end;
+          last = std::move(message);
+          break;
+        }
+        if (!message.has_value()) {
+          co_await sink.news();
+          continue;
+        }
+        if (connected) {
+          connected = co_await Operation([&](void* tag) { writer.Write(*message, tag); });
+        }
+        sink.Written();
+      }
+      core.live.Remove(accepted->name);
+    }
+  }
+  const grpc::Status wire = ToGrpcStatus(status);
+  core.stats.Count(RpcMethod::kGenerate, wire.error_code());
+  AddPushback(status, &context);
+  co_await Operation([&](void* tag) {
+    if (last.has_value() && connected) {
+      writer.WriteAndFinish(*last, grpc::WriteOptions(), wire, tag);
+    } else {
+      writer.Finish(wire, tag);
+    }
+  });
+  co_await call_end;
+}
+
+}  // namespace quire
