@@ -55,7 +55,7 @@ size_t LinearScratchBytes() { return kPanelScratchBytes + kTailBytes; }
 const LinearKernels& LinearKernelsOf(IsaLevel isa) {
 #if defined(__x86_64__)
   if (isa >= IsaLevel::kAvx512) return kLinearAvx512;
-  //AVX2
+  if (isa >= IsaLevel::kAvx2) return kLinearAvx2;
 #endif
   (void)isa;
   return kLinearScalar;

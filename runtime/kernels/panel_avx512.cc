@@ -68,6 +68,7 @@ struct Avx512 {
 };
 
 #include "runtime/kernels/panel_float-inl.h"
+#include "runtime/kernels/panel_traits-inl.h"
 #include "runtime/kernels/panel_vnni-inl.h"
 
 }  // namespace

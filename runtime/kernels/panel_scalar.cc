@@ -93,6 +93,7 @@ struct Plain {
 };
 
 #include "runtime/kernels/panel_float-inl.h"
+#include "runtime/kernels/panel_traits-inl.h"
 #include "runtime/kernels/panel_vnni-inl.h"
 
 }  // namespace
