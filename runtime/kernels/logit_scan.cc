@@ -1,6 +1,7 @@
 #include "runtime/kernels/logit_scan.h"
 
-#include "runtime/kernels/group_max.h"
+#include <limits>
+
 #include "runtime/kernels/hwy_targets.h"
 #include "runtime/kernels/logit_scan_exp.h"
 #undef HWY_TARGET_INCLUDE
@@ -131,6 +132,31 @@ int32_t FindFirstImpl(const float* HWY_RESTRICT x, int32_t count, float value) {
   return i;
 }
 
+float MaxOfGroup(const float* HWY_RESTRICT x, int32_t size) {
+  const D d;
+  V max = hn::Set(d, -std::numeric_limits<float>::infinity());
+  auto nan = hn::IsNaN(max);
+  int32_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    const V v = hn::LoadU(d, x + i);
+    max = hn::Max(max, v);
+    nan = hn::Or(nan, hn::IsNaN(v));
+  }
+  float best = hn::ReduceMax(d, max);
+  bool found = !hn::AllFalse(d, nan);
+  for (; i < size; ++i) {
+    found |= x[i] != x[i];
+    best = x[i] > best ? x[i] : best;
+  }
+  return found ? std::numeric_limits<float>::quiet_NaN() : best;
+}
+
+void GroupMaximaImpl(const float* x, int32_t count, float* maxima) {
+  for (int32_t begin = 0, g = 0; begin < count; begin += kScanGroup, ++g) {
+    maxima[g] = MaxOfGroup(x + begin, count - begin < kScanGroup ? count - begin : kScanGroup);
+  }
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace quire
@@ -144,6 +170,7 @@ HWY_EXPORT(ExpSumGroupsImpl);
 HWY_EXPORT(CollectAtLeastImpl);
 HWY_EXPORT(CountAgainstImpl);
 HWY_EXPORT(FindFirstImpl);
+HWY_EXPORT(GroupMaximaImpl);
 
 void ExpEach(const float* x, int32_t count, ExpScale e, float* out) {
   HWY_DYNAMIC_DISPATCH(ExpEachImpl)(x, count, e, out);
@@ -167,9 +194,7 @@ int32_t FindFirst(const float* x, int32_t count, float value) {
 }
 
 void GroupMaxima(const float* x, int32_t count, float* maxima) {
-  for (int32_t begin = 0, g = 0; begin < count; begin += kScanGroup, ++g) {
-    maxima[g] = MaxOrNan(x + begin, count - begin < kScanGroup ? count - begin : kScanGroup);
-  }
+  HWY_DYNAMIC_DISPATCH(GroupMaximaImpl)(x, count, maxima);
 }
 
 }  // namespace quire

@@ -18,48 +18,51 @@ const Candidate& MedianOfThree(Candidates part) {
 
 }  // namespace
 
-Candidates KeepBest(Candidates all, int32_t k) {
-  const auto kept = static_cast<size_t>(k);
-  if (kept >= all.size()) return all;
-  std::ranges::nth_element(all, all.begin() + static_cast<ptrdiff_t>(kept), Better);
-  return all.first(kept);
+Candidate RankCut(Candidates work, int32_t k) {
+  const auto kth = work.begin() + (k - 1);
+  std::ranges::nth_element(work, kth, Better);
+  return *kth;
 }
 
-// A selection by mass instead of rank: splits by a pivot, then goes on in the side where the limit lies. Everything
-// before `decided` is kept, and has `kept_mass`.
-Candidates KeepMass(Candidates all, double mass) {
-  size_t decided = 0;
-  double kept_mass = 0;
-  Candidates open = all;
+// A selection by mass instead of rank: splits by a pivot, then goes on in the side where the limit lies.
+// better_mass is that of all candidates better than `open`.
+Candidate MassCut(Candidates work, double mass) {
+  double better_mass = 0;
+  Candidates open = work;
+  Candidate cut = open.front();
   while (open.size() > kSortedOutright) {
     const Candidate pivot = MedianOfThree(open);
     const auto worse = std::ranges::partition(open, [&](const Candidate& c) { return !Better(pivot, c); });
-    const Candidates better = open.first(open.size() - worse.size());  // pivot included
-    const double better_mass = TotalMass(better);
-    if (kept_mass + better_mass < mass) {
-      kept_mass += better_mass;
-      decided += better.size();
+    const Candidates upper = open.first(open.size() - worse.size());  // pivot included
+    const double upper_mass = TotalMass(upper);
+    if (better_mass + upper_mass < mass) {
+      better_mass += upper_mass;
+      cut = pivot;  // the worst so far that is in
       open = open.last(worse.size());
-    } else if (better.size() < open.size()) {
-      open = better;
+    } else if (upper.size() < open.size()) {
+      open = upper;
     } else {
       break;  // the pivot was the worst of them: the rest is sorted
     }
   }
   std::ranges::sort(open, Better);
-  for (size_t i = 0; i < open.size() && kept_mass < mass; ++i) {
-    kept_mass += open[i].mass;
-    ++decided;
+  for (const Candidate& candidate : open) {
+    if (better_mass >= mass) break;
+    better_mass += candidate.mass;
+    cut = candidate;
   }
-  return all.first(decided);
+  return cut;
 }
 
-Candidates KeepAtLeast(Candidates all, float mass) {
-  const auto dropped = std::ranges::partition(all, [mass](const Candidate& c) { return c.mass >= mass; });
+Candidates KeepUpTo(Candidates all, const Candidate& cut) {
+  const auto dropped = std::ranges::remove_if(all, [&](const Candidate& c) { return Better(cut, c); });
   return all.first(all.size() - dropped.size());
 }
 
-void SortById(Candidates all) { std::ranges::sort(all, {}, &Candidate::id); }
+Candidates KeepAtLeast(Candidates all, float mass) {
+  const auto dropped = std::ranges::remove_if(all, [mass](const Candidate& c) { return !(c.mass >= mass); });
+  return all.first(all.size() - dropped.size());
+}
 
 double TotalMass(Candidates all) {
   double sum = 0;

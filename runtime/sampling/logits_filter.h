@@ -15,7 +15,6 @@ struct Candidate {
   float mass;  // e((logit - best) / temperature): 1 for the best
 };
 
-// All functions return the kept candidates, at the front of the storage.
 using Candidates = std::span<Candidate>;
 
 // Likelier first.
@@ -23,11 +22,18 @@ inline bool Better(const Candidate& a, const Candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-Candidates KeepBest(Candidates all, int32_t k);
-// The fewest best ones whose mass reaches `mass`; all if they do not reach it together. In expected linear time.
-Candidates KeepMass(Candidates all, double mass);
+// The cuts reorder `work`, a copy of the candidates; the filters drop the rest and keep the order, so a list by
+// ascending id stays one without sorting.
+
+// The k-th best. 1 <= k <= size.
+Candidate RankCut(Candidates work, int32_t k);
+// The last of the fewest best ones whose mass reaches `mass`; the worst of all if they do not reach it together.
+// In expected linear time. work is not empty.
+Candidate MassCut(Candidates work, double mass);
+
+// Both return what is kept, at the front of the storage.
+Candidates KeepUpTo(Candidates all, const Candidate& cut);  // cut and what is better
 Candidates KeepAtLeast(Candidates all, float mass);
-void SortById(Candidates all);
 
 double TotalMass(Candidates all);  // summed in the order given
 // The first candidate whose running sum exceeds u * TotalMass, in the order given. all is not empty, u in [0, 1).

@@ -16,6 +16,7 @@ SampleScratch::SampleScratch(int32_t vocab_size) {
   ids.resize(vocab + kScanPad);
   values.resize(vocab + kScanPad);
   candidates.resize(vocab);
+  work.resize(vocab);
 }
 
 Candidates CollectCandidates(const LogitsRow& row, float threshold, SampleScratch& scratch) {
@@ -34,6 +35,11 @@ Candidates CollectCandidates(const LogitsRow& row, float threshold, SampleScratc
   return Candidates(scratch.candidates).first(static_cast<size_t>(count));
 }
 
+Candidates CopyForCut(Candidates candidates, SampleScratch& scratch) {
+  std::ranges::copy(candidates, scratch.work.begin());
+  return Candidates(scratch.work).first(candidates.size());
+}
+
 Candidates CollectBest(const LogitsRow& row, int32_t k, SampleScratch& scratch) {
   float threshold = std::numeric_limits<float>::lowest();
   if (k <= row.groups()) {
@@ -42,7 +48,9 @@ Candidates CollectBest(const LogitsRow& row, int32_t k, SampleScratch& scratch) 
     std::ranges::nth_element(scratch.order, kth, std::greater<>());
     threshold = *kth;
   }
-  return KeepBest(CollectCandidates(row, threshold, scratch), k);
+  const Candidates found = CollectCandidates(row, threshold, scratch);
+  if (static_cast<int32_t>(found.size()) <= k) return found;
+  return KeepUpTo(found, RankCut(CopyForCut(found, scratch), k));
 }
 
 double SumExp(const LogitsRow& row, ExpScale e, SampleScratch& scratch) {

@@ -33,12 +33,14 @@ struct SampleScratch {
   std::vector<float> sums, order;          // [groups]
   std::vector<int32_t> ids;                // [vocab_size + pad]
   std::vector<float> values;               // [vocab_size + pad]
-  std::vector<Candidate> candidates;       // [vocab_size]
+  std::vector<Candidate> candidates, work; // [vocab_size]; by ascending id; a copy that is reordered
 };
 
 // The candidates with logit >= threshold, ascending by id, mass not set.
 Candidates CollectCandidates(const LogitsRow& row, float threshold, SampleScratch& scratch);
-// The k best, in no order: the k-th largest group maximum bounds the k-th logit from below.
+// Copies to scratch.work, for the cuts of logits_filter.h.
+Candidates CopyForCut(Candidates candidates, SampleScratch& scratch);
+// The k best, ascending by id: the k-th largest group maximum bounds the k-th logit from below.
 Candidates CollectBest(const LogitsRow& row, int32_t k, SampleScratch& scratch);
 // Sum of e over the row: groups in order; scratch.sums holds the sum of each.
 double SumExp(const LogitsRow& row, ExpScale e, SampleScratch& scratch);

@@ -15,8 +15,8 @@ namespace quire {
 namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-constexpr float kNearBest = 10.0f;   // nats below the best where top_p looks first
-constexpr float kAllMass = 87.5f;    // beyond it every mass is 0
+// How many nats below the best top_p looks, wider until the mass is there; beyond the last every mass is 0.
+constexpr float kTopPWidths[] = {4.0f, 8.0f, 16.0f, 87.5f};
 
 // NaN if any group has one; group maxima are never NaN otherwise.
 float MaxOf(std::span<const float> group_max) {
@@ -87,26 +87,37 @@ Candidates CandidatesWithin(const LogitsRow& row, float nats, ExpScale e, Sample
   return candidates;
 }
 
-// The set that top_k, top_p and min_p leave; at least one of them is on.
+// Candidates by ascending id; top_p is on, top_k is off.
+Candidates FilterTopP(const LogitsRow& row, float top_p, ExpScale e, SampleScratch& scratch) {
+  const double wanted = static_cast<double>(top_p) * SumExp(row, e, scratch);
+  Candidates found;
+  for (const float width : kTopPWidths) {
+    found = CandidatesWithin(row, width, e, scratch);
+    if (TotalMass(found) >= wanted) break;
+  }
+  return KeepUpTo(found, MassCut(CopyForCut(found, scratch), wanted));
+}
+
+bool HasTopK(const SamplingParams& params, const LogitsRow& row) {
+  return params.top_k > 0 && params.top_k < row.vocab_size();
+}
+
+// The set that top_k, top_p and min_p leave, by ascending id; at least one of them is on.
 Candidates Filter(const LogitsRow& row, const SamplingParams& params, ExpScale e, SampleScratch& scratch) {
-  const bool top_k = params.top_k > 0 && params.top_k < row.vocab_size();
   Candidates kept;
-  if (top_k) {
+  if (HasTopK(params, row)) {
     kept = CollectBest(row, params.top_k, scratch);
-    SortById(kept);
     SetMasses(kept, e, scratch);
-    if (params.top_p < 1) kept = KeepMass(kept, static_cast<double>(params.top_p) * TotalMass(kept));
+    if (params.top_p < 1) {
+      const double wanted = static_cast<double>(params.top_p) * TotalMass(kept);
+      kept = KeepUpTo(kept, MassCut(CopyForCut(kept, scratch), wanted));
+    }
   } else if (params.top_p < 1) {
-    const double wanted = static_cast<double>(params.top_p) * SumExp(row, e, scratch);
-    kept = CandidatesWithin(row, kNearBest, e, scratch);
-    if (TotalMass(kept) < wanted) kept = CandidatesWithin(row, kAllMass, e, scratch);
-    kept = KeepMass(kept, wanted);
+    kept = FilterTopP(row, params.top_p, e, scratch);
   } else {
     kept = CandidatesWithin(row, 0.01f - std::log(params.min_p), e, scratch);
   }
-  if (params.min_p > 0) kept = KeepAtLeast(kept, params.min_p);
-  SortById(kept);
-  return kept;
+  return params.min_p > 0 ? KeepAtLeast(kept, params.min_p) : kept;
 }
 
 TokenId Draw(const LogitsRow& row, float max, const SampleSpec& spec, SampleScratch& scratch) {
@@ -114,7 +125,7 @@ TokenId Draw(const LogitsRow& row, float max, const SampleSpec& spec, SampleScra
   if (params.greedy()) return Greedy(row, max);
   const double u = UniformAt(params.seed, spec.sequence.output_index, spec.position);
   const ExpScale e{.max = max, .scale = 1.0f / params.temperature};
-  const bool filtered = (params.top_k > 0 && params.top_k < row.vocab_size()) || params.top_p < 1 || params.min_p > 0;
+  const bool filtered = HasTopK(params, row) || params.top_p < 1 || params.min_p > 0;
   if (!filtered) return DrawFromRow(row, e, u, scratch);
   return DrawFrom(Filter(row, params, e, scratch), u);
 }
