@@ -14,7 +14,7 @@ namespace {
 struct Avx512 {
   using I = __m512i;
   using F = __m512;
-  static constexpr int kTileRows = 16;
+  static constexpr int kTileRows = 12;
   static constexpr int kFloatRows = 6, kFloatPanels = 4, kFloatLonePanels = 8;
 
   QUIRE_INLINE static I ZeroI() { return _mm512_setzero_si512(); }
@@ -39,14 +39,8 @@ struct Avx512 {
   QUIRE_INLINE static I And(I a, I b) { return _mm512_and_si512(a, b); }
   QUIRE_INLINE static I Sub(I a, I b) { return _mm512_sub_epi32(a, b); }
   // Bits that cross bytes are masked off by the caller.
-  template <int kBits>
-  QUIRE_INLINE static I ShiftRight(I a) {
-    return _mm512_srli_epi16(a, kBits);
-  }
-  template <int kBits>
-  QUIRE_INLINE static I ShiftLeft(I a) {
-    return _mm512_slli_epi16(a, kBits);
-  }
+  QUIRE_INLINE static I ShiftRight(I a, unsigned bits) { return _mm512_srli_epi16(a, bits); }
+  QUIRE_INLINE static I ShiftLeft(I a, unsigned bits) { return _mm512_slli_epi16(a, bits); }
   QUIRE_INLINE static I OrAnd(I a, I b, I mask) { return _mm512_ternarylogic_epi32(a, b, mask, 0xf8); }  // a | b & mask
 
   template <int kShift>

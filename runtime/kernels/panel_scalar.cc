@@ -55,13 +55,11 @@ struct Plain {
   static I Xor(const I& a, const I& b) { return Lanes<I>([&](int i) { return a.v[i] ^ b.v[i]; }); }
   static I And(const I& a, const I& b) { return Lanes<I>([&](int i) { return a.v[i] & b.v[i]; }); }
   static I Sub(const I& a, const I& b) { return Lanes<I>([&](int i) { return a.v[i] - b.v[i]; }); }
-  template <int kBits>
-  static I ShiftRight(const I& a) {  // of 16-bit units
-    return Lanes<I>([&](int i) { return ((a.v[i] & 0xffff) >> kBits) | ((a.v[i] >> 16 >> kBits) << 16); });
+  static I ShiftRight(const I& a, int bits) {  // of 16-bit units
+    return Lanes<I>([&](int i) { return ((a.v[i] & 0xffff) >> bits) | ((a.v[i] >> 16 >> bits) << 16); });
   }
-  template <int kBits>
-  static I ShiftLeft(const I& a) {
-    return Lanes<I>([&](int i) { return ((a.v[i] << kBits) & 0xffff) | ((a.v[i] >> 16 << 16) << kBits); });
+  static I ShiftLeft(const I& a, int bits) {
+    return Lanes<I>([&](int i) { return ((a.v[i] << bits) & 0xffff) | ((a.v[i] >> 16 << 16) << bits); });
   }
   static I OrAnd(const I& a, const I& b, const I& mask) {
     return Lanes<I>([&](int i) { return a.v[i] | (b.v[i] & mask.v[i]); });

@@ -36,77 +36,66 @@ QUIRE_INLINE BlockScales<V> LoadScales(const uint8_t* header, const uint8_t* blo
   }
 }
 
-// The 8 groups of a block as unsigned bytes.
+// Group g of a block as unsigned bytes.
 template <class V, DType kType>
-QUIRE_INLINE void LoadCodes(const uint8_t* block, typename V::I (&w)[8]) {
+QUIRE_INLINE typename V::I CodesOfGroup(const uint8_t* block, int g) {
   using T = Traits<kType>;
   const uint8_t* plane = block + T::kFormat.scale_bytes;
   const uint8_t* quants = plane + T::kFormat.plane_bytes;
   if constexpr (kType == DType::kQ8_0) {
-    const typename V::I flip = V::SetByte(0x80);
-    QUIRE_UNROLL(8)
-    for (int g = 0; g < 8; ++g) w[g] = V::Xor(V::Load(quants + 64 * g), flip);
-    return;
+    return V::Xor(V::Load(quants + 64 * g), V::SetByte(0x80));
   } else {
-    const typename V::I low = V::SetByte(0x0f);
-    QUIRE_UNROLL(4)
-    for (int g = 0; g < 4; ++g) {
-      const typename V::I line = V::Load(quants + 64 * g);
-      w[g] = V::And(line, low);
-      w[g + 4] = V::And(V::template ShiftRight<4>(line), low);
+    typename V::I code = V::Load(quants + 64 * (g % 4));
+    code = V::And(g < 4 ? code : V::ShiftRight(code, 4), V::SetByte(0x0f));
+    if constexpr (T::kFormat.plane_bytes == 64) {  // bit g to bit 4
+      const typename V::I bits = V::Load(plane);
+      code = V::OrAnd(code, g <= 4 ? V::ShiftLeft(bits, 4 - g) : V::ShiftRight(bits, g - 4), V::SetByte(0x10));
     }
-    if constexpr (T::kFormat.plane_bytes == 64) {
-      const typename V::I bits = V::Load(plane), mask = V::SetByte(0x10);
-      w[0] = V::OrAnd(w[0], V::template ShiftLeft<4>(bits), mask);
-      w[1] = V::OrAnd(w[1], V::template ShiftLeft<3>(bits), mask);
-      w[2] = V::OrAnd(w[2], V::template ShiftLeft<2>(bits), mask);
-      w[3] = V::OrAnd(w[3], V::template ShiftLeft<1>(bits), mask);
-      w[4] = V::OrAnd(w[4], bits, mask);
-      w[5] = V::OrAnd(w[5], V::template ShiftRight<1>(bits), mask);
-      w[6] = V::OrAnd(w[6], V::template ShiftRight<2>(bits), mask);
-      w[7] = V::OrAnd(w[7], V::template ShiftRight<3>(bits), mask);
+    if constexpr (T::kFormat.plane_bytes == 128) {  // bits 2 (g mod 4) to bit 4
+      const typename V::I bits = V::Load(plane + 64 * (g / 4));
+      const int at = 2 * (g % 4);
+      code = V::OrAnd(code, at <= 4 ? V::ShiftLeft(bits, 4 - at) : V::ShiftRight(bits, at - 4), V::SetByte(0x30));
     }
-    if constexpr (T::kFormat.plane_bytes == 128) {
-      const typename V::I mask = V::SetByte(0x30);
-      QUIRE_UNROLL(2)
-      for (int h = 0; h < 2; ++h) {
-        const typename V::I bits = V::Load(plane + 64 * h);
-        w[4 * h] = V::OrAnd(w[4 * h], V::template ShiftLeft<4>(bits), mask);
-        w[4 * h + 1] = V::OrAnd(w[4 * h + 1], V::template ShiftLeft<2>(bits), mask);
-        w[4 * h + 2] = V::OrAnd(w[4 * h + 2], bits, mask);
-        w[4 * h + 3] = V::OrAnd(w[4 * h + 3], V::template ShiftRight<2>(bits), mask);
-      }
-    }
+    return code;
   }
 }
 
-// f += the block's part of one row.
-template <class V, DType kType>
-QUIRE_INLINE typename V::F AddBlock(typename V::F f, const typename V::I (&w)[8], const BlockScales<V>& k,
-                                    const int8_t* q, const ActScale* a) {
+// f[r] += the block's part of row r. Rows are the inner loop: their sums are the independent chains that hide
+// the latency of the dot product.
+template <class V, DType kType, int MR>
+QUIRE_INLINE void AddBlock(const uint8_t* block, const BlockScales<V>& k, const int8_t* q, int64_t q_stride,
+                           const ActScale* a, int64_t a_stride, typename V::F (&f)[MR]) {
   using T = Traits<kType>;
-  if constexpr (T::kHalves) {
-    typename V::I lo = V::template Broadcast<T::kOffsetShift>(&a->neg_sum_lo);
-    typename V::I hi = V::Sub(V::template Broadcast<T::kOffsetShift>(&a->neg_sum), lo);
-    QUIRE_UNROLL(4)
-    for (int g = 0; g < 4; ++g) {
-      lo = V::Dot(lo, w[g], q + 4 * g);
-      hi = V::Dot(hi, w[g + 4], q + 16 + 4 * g);
-    }
-    f = V::Fma(V::ToFloat(lo), V::MulBroadcast(k.a, &a->d), f);
-    return V::Fma(V::ToFloat(hi), V::MulBroadcast(k.b, &a->d), f);
-  } else {
-    typename V::I s;
-    if constexpr (T::kOffsetShift >= 0) {
-      s = V::template Broadcast<T::kOffsetShift>(&a->neg_sum);
-    } else {
-      s = V::ZeroI();
+  constexpr int kPasses = T::kHalves ? 2 : 1, kGroups = 8 / kPasses;
+  QUIRE_UNROLL(2)
+  for (int pass = 0; pass < kPasses; ++pass) {
+    typename V::I s[MR];
+    QUIRE_UNROLL(16)
+    for (int r = 0; r < MR; ++r) {
+      const ActScale* ar = a + r * a_stride;
+      if constexpr (T::kHalves) {
+        s[r] = V::template Broadcast<T::kOffsetShift>(&ar->neg_sum_lo);
+        if (pass == 1) s[r] = V::Sub(V::template Broadcast<T::kOffsetShift>(&ar->neg_sum), s[r]);
+      } else if constexpr (T::kOffsetShift >= 0) {
+        s[r] = V::template Broadcast<T::kOffsetShift>(&ar->neg_sum);
+      } else {
+        s[r] = V::ZeroI();
+      }
     }
     QUIRE_UNROLL(8)
-    for (int g = 0; g < 8; ++g) s = V::Dot(s, w[g], q + 4 * g);
-    f = V::Fma(V::ToFloat(s), V::MulBroadcast(k.a, &a->d), f);
-    if constexpr (T::kHasMin) f = V::FmaBroadcast(k.b, &a->d_sum, f);
-    return f;
+    for (int i = 0; i < kGroups; ++i) {
+      // Groups g and g + 4 share their nibble line.
+      const int g = T::kHalves ? 4 * pass + i : i / 2 + 4 * (i % 2);
+      const typename V::I w = CodesOfGroup<V, kType>(block, g);
+      QUIRE_UNROLL(16)
+      for (int r = 0; r < MR; ++r) s[r] = V::Dot(s[r], w, q + r * q_stride + 4 * g);
+    }
+    QUIRE_UNROLL(16)
+    for (int r = 0; r < MR; ++r) {
+      const ActScale* ar = a + r * a_stride;
+      f[r] = V::Fma(V::ToFloat(s[r]), V::MulBroadcast(pass == 0 ? k.a : k.b, &ar->d), f[r]);
+      if constexpr (T::kHasMin) f[r] = V::FmaBroadcast(k.b, &ar->d_sum, f[r]);
+    }
   }
 }
 
@@ -126,13 +115,8 @@ void RowTile(const PanelJob& job, int32_t row, int32_t panel_begin, int32_t pane
       for (int32_t s = 0; s < T::kFormat.blocks_per_record; ++s, block += T::kBlockBytes, q += 32, ++a) {
         QUIRE_UNROLL(16)
         for (int32_t line = 0; line < T::kBlockBytes; line += 64) V::Prefetch(block + kPrefetchBytes + line);
-        typename V::I w[8];
-        LoadCodes<V, kType>(block, w);
         const BlockScales<V> k = LoadScales<V, kType>(record, block);
-        QUIRE_UNROLL(16)
-        for (int r = 0; r < MR; ++r) {
-          f[r] = AddBlock<V, kType>(f[r], w, k, q + r * job.q_stride, a + r * job.scale_stride);
-        }
+        AddBlock<V, kType, MR>(block, k, q, job.q_stride, a, job.scale_stride, f);
       }
     }
     QUIRE_UNROLL(16)
