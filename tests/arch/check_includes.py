@@ -69,7 +69,7 @@ class Checker:
             if any(fnmatch.fnmatch(header, p) for p in patterns):
                 top = room.split('/')[0]
                 hits = [g for g in granted if g in (room, top) or room.startswith(g + '/')]
-                if not hits:
+                if not hits and top != 'tests':  # tests may use any library
                     self.fail(where, f'<{header}> belongs to {", ".join(granted)}: move the code there, '
                                      f'or add {room} to its lib row with the reason')
                 self.used.update((patterns[0], g) for g in hits)
