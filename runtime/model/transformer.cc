@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/kernels/group_max.h"
 #include "runtime/kernels/kv_append.h"
 #include "runtime/kernels/linear.h"
+#include "runtime/kernels/logit_scan.h"
 #include "runtime/kernels/pack.h"
 #include "runtime/kernels/rms_norm.h"
 #include "runtime/kernels/swiglu.h"
@@ -198,6 +198,7 @@ void Logits(const Step& step, int32_t worker) {
   QuantizeIfNeeded(p, hidden % kQuantBlock == 0);
   const ActRows h = Share(step, p);
 
+  static_assert(kLogitGroup == kScanGroup);
   constexpr int32_t kGroupPanels = kLogitGroup / kPanelRows;
   const PackedMatrix& head = step.weights.lm_head;
   const int32_t groups = (head.panels() + kGroupPanels - 1) / kGroupPanels;
@@ -207,8 +208,8 @@ void Logits(const Step& step, int32_t worker) {
     const int32_t col = g * kLogitGroup, cols = std::min(kLogitGroup, vocab - col);
     Linear(head, {g * kGroupPanels, end}, h, {step.act.logits.data(), vocab}, step.act.workers[worker].linear);
     for (int32_t row = 0; row < h.rows; ++row) {
-      step.act.group_max[int64_t{row} * groups + g] =
-          MaxOrNan(step.act.logits.data() + int64_t{row} * vocab + col, cols);
+      GroupMaxima(step.act.logits.data() + int64_t{row} * vocab + col, cols,
+                  &step.act.group_max[int64_t{row} * groups + g]);
     }
   }
 }

@@ -81,14 +81,14 @@ TEST_P(WorkerPoolTest, SubnormalsAreZeroInWorkersAndNotAfterwards) {
 TEST_P(WorkerPoolTest, RunAllocatesNothing) {
   WorkerPool pool({.threads = GetParam()});
   std::vector<int64_t> sums(GetParam(), 0);
-  const int64_t before = AllocationCount();
+  const AllocationCounter allocations;
   for (int round = 0; round < 50; ++round) {
     pool.Run([&](int32_t worker) {
       sums[worker] += worker;
       pool.Barrier();
     });
   }
-  EXPECT_EQ(AllocationCount(), before);
+  EXPECT_EQ(allocations.ours(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, WorkerPoolTest, testing::Values(1, 2, 3, 8));
