@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -18,18 +17,21 @@ namespace {
 
 constexpr int32_t kM = 32, kN = 64, kK = 64;  // of the f32 product: A, B and C stay in the first-level cache
 constexpr uint64_t kMiB = 1 << 20;
+constexpr int kSlices = 8;   // of the buffer
+constexpr int kRounds = 3;   // at least, per value
 
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Calls `round` until `seconds` have passed; returns the shortest round's time in seconds: the least disturbed.
+// Calls `round` (with 0, 1, ...) at least `rounds` times and until `seconds` have passed; returns the shortest
+// round's time in seconds: the least disturbed.
 template <typename F>
-double BestRound(double seconds, F&& round) {
+double BestRound(double seconds, int rounds, F&& round) {
   const double start = Seconds();
-  double best = 1e30;
-  for (double now = start; now == start || now - start < seconds;) {
-    round();
+  double best = 1e30, now = start;
+  for (int i = 0; i < rounds || now - start < seconds; ++i) {
+    round(i);
     const double end = Seconds();
     best = std::min(best, end - now);
     now = end;
@@ -84,18 +86,21 @@ absl::StatusOr<HostProbe> HostProbe::Create(WorkerPool* pool, const ProbeOptions
 HostProbe::HostProbe(WorkerPool* pool, const ProbeOptions& options, Arena buffer)
     : pool_(pool), seconds_(options.seconds_per_value), buffer_(std::move(buffer)) {}
 
+// Each round reads the next slice, so a line comes back only after the whole buffer: short rounds, yet from DRAM.
 double HostProbe::ReadGbps(int32_t readers) {
   std::atomic<uint64_t> sink = 0;
   const auto megabytes = static_cast<int32_t>(buffer_.size() / kMiB);
-  const double best = BestRound(seconds_, [&] {
+  const int32_t slice = std::max(1, megabytes / kSlices);
+  const double best = BestRound(seconds_, kSlices, [&](int round) {
+    const int32_t first = round % kSlices * slice % megabytes;
     pool_->Run([&](int32_t worker) {
       if (worker >= readers) return;
-      const IndexRange part = SplitEvenly(megabytes, worker, readers);
-      sink ^= ReadLines(base_ + static_cast<size_t>(part.begin) * kMiB,
+      const IndexRange part = SplitEvenly(std::min(slice, megabytes - first), worker, readers);
+      sink ^= ReadLines(base_ + static_cast<size_t>(first + part.begin) * kMiB,
                         static_cast<size_t>(part.end - part.begin) * kMiB);
     });
   });
-  return static_cast<double>(megabytes) * static_cast<double>(kMiB) / best * 1e-9;
+  return static_cast<double>(slice) * static_cast<double>(kMiB) / best * 1e-9;
 }
 
 double HostProbe::DramGbps() { return ReadGbps(pool_->size()); }
@@ -108,7 +113,7 @@ double HostProbe::F32Gflops() {
   };
   std::vector<Buffers> buffers(static_cast<size_t>(pool_->size()));
   std::vector<std::vector<std::byte>> scratch(buffers.size(), std::vector<std::byte>(brgemm_.scratch_bytes() + 64));
-  const double best = BestRound(seconds_, [&] {
+  const double best = BestRound(seconds_, kRounds, [&](int) {
     pool_->Run([&](int32_t worker) {
       Buffers& mine = buffers[static_cast<size_t>(worker)];
       std::byte* space = scratch[static_cast<size_t>(worker)].data();
@@ -122,15 +127,15 @@ double HostProbe::F32Gflops() {
 double HostProbe::Int8Gops() {
   constexpr int64_t kRounds = 100'000;
   std::vector<double> done(static_cast<size_t>(pool_->size()));
-  const double best = BestRound(seconds_, [&] {
+  const double best = BestRound(seconds_, kRounds, [&](int) {
     pool_->Run([&](int32_t worker) { done[static_cast<size_t>(worker)] = RunInt8Rounds(kRounds); });
   });
   return done[0] / best * 1e-9;
 }
 
 double HostProbe::BarrierNanos() {
-  constexpr int kBarriers = 200;
-  const double best = BestRound(seconds_, [&] {
+  constexpr int kBarriers = 50;  // few: a barrier takes milliseconds when other processes use the cores
+  const double best = BestRound(seconds_, 1, [&](int) {
     pool_->Run([&](int32_t) {
       for (int i = 0; i < kBarriers; ++i) pool_->Barrier();
     });
@@ -146,7 +151,7 @@ ProbeResult HostProbe::Run() {
   result.f32_gflops = F32Gflops();
   result.u8s8_gops = Int8Gops();
   result.barrier_ns = BarrierNanos();
-  result.ghz = static_cast<double>(kAdds) / BestRound(seconds_, [] { RunAddChain(kAdds); }) * 1e-9;
+  result.ghz = static_cast<double>(kAdds) / BestRound(seconds_, kRounds, [](int) { RunAddChain(kAdds); }) * 1e-9;
   return result;
 }
 

