@@ -33,12 +33,15 @@ struct alignas(128) Counter {
   std::atomic<int32_t> value{0};
 };
 
-// Ukernels by row count; empty where none is needed.
+// A tile of which no row sees more than the first 16, 32 or 48 tokens is computed that far: the rest has weight 0.
+constexpr int32_t kTokenStep = 16;
+constexpr int32_t kTokenSizes = kBlockTokens / kTokenStep;
+
+// Ukernels of one row count, by tokens; empty where none is needed.
 struct Ukernels {
-  Brgemm qk[kQueryTileRows + 1];
-  Brgemm pv[kQueryTileRows + 1];       // panels of 64 dims
-  Brgemm pv_tail[kQueryTileRows + 1];  // the last panel, if narrower
-  size_t scratch_bytes = 0;
+  Brgemm qk[kTokenSizes];
+  Brgemm pv[kTokenSizes];       // panels of 64 dims
+  Brgemm pv_tail[kTokenSizes];  // the last panel, if narrower
 };
 
 struct Scratch {
@@ -61,7 +64,8 @@ struct AttentionKernel::State {
   bool sequential = false;  // no ukernels
   int32_t stride = 0;       // of rows of o
   float q_factor = 0;       // scale * log2(e)
-  Ukernels ukernels;
+  Ukernels ukernels[kQueryTileRows + 1];  // by rows
+  size_t ukernel_scratch = 0;
   std::unique_ptr<AttentionPlan> plan;
   Arena arena;
   std::vector<Scratch> scratch;           // [workers]
@@ -72,7 +76,7 @@ struct AttentionKernel::State {
   int64_t macs = 0, kv_bytes = 0;
 
   absl::Status MakeUkernels();
-  absl::Status AddRows(int32_t rows);
+  absl::Status AddRows(int32_t rows, int32_t tokens);
   absl::Status TakeScratch();
   AttentionState StateAt(float* base, int32_t rows) const {
     return {base, base + RoundUp16(rows), base + 2 * RoundUp16(rows), stride};
@@ -80,37 +84,43 @@ struct AttentionKernel::State {
   void RunItem(const AttentionItem& item, const Scratch& scratch, const KvLayerView& kv, const AttentionIo& io);
   void RunChunk(const AttentionItem& item, int32_t chunk, const Scratch& scratch, const KvLayerView& kv,
                 const AttentionState& state) const;
-  void Scores(int32_t rows, const Scratch& scratch, const std::byte* k_tile, const std::byte* next) const;
-  void AddValues(int32_t rows, const Scratch& scratch, const std::byte* v_tile, const std::byte* next,
+  void Scores(int32_t rows, int32_t tokens, const Scratch& scratch, const std::byte* k_tile, const Prefetch& next) const;
+  void AddValues(int32_t rows, int32_t tokens, const Scratch& scratch, const std::byte* v_tile, const Prefetch& next_k,
                  const AttentionState& state) const;
-  const std::byte* Operand(const std::byte* tile, int32_t depth, int32_t width, float* buffer) const;
+  const float* Widened(const std::byte* tile, int32_t depth, int32_t width, int32_t columns, float* buffer) const;
   void WriteOut(const AttentionItem& item, const AttentionState& state, const AttentionIo& io) const;
 };
 
-absl::Status AttentionKernel::State::AddRows(int32_t rows) {
-  if (rows <= own_rows || sequential) return absl::OkStatus();
-  const int32_t dim = layout.head_dim, tail = dim % KvLayout::kPanelDims;
+absl::Status AttentionKernel::State::AddRows(int32_t rows, int32_t tokens) {
+  const int32_t dim = layout.head_dim, tail = dim % KvLayout::kPanelDims, size = tokens / kTokenStep - 1;
   const auto make = [&](Brgemm& slot, const BrgemmShape& shape) -> absl::Status {
     ASSIGN_OR_RETURN(slot, Brgemm::Create(shape));
-    ukernels.scratch_bytes = std::max(ukernels.scratch_bytes, slot.scratch_bytes());
+    ukernel_scratch = std::max(ukernel_scratch, slot.scratch_bytes());
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(make(ukernels.qk[rows], {.m = rows, .n = kBlockTokens, .k = dim, .lda = dim, .ldb = kBlockTokens,
-                                           .ldc = kBlockTokens, .add_c = false}));
-  BrgemmShape pv = {.m = rows, .n = KvLayout::kPanelDims, .k = kBlockTokens, .lda = kBlockTokens,
+  Ukernels& set = ukernels[rows];
+  RETURN_IF_ERROR(make(set.qk[size], {.m = rows, .n = tokens, .k = dim, .lda = dim, .ldb = kBlockTokens,
+                                      .ldc = kBlockTokens, .add_c = false}));
+  BrgemmShape pv = {.m = rows, .n = KvLayout::kPanelDims, .k = tokens, .lda = kBlockTokens,
                     .ldb = KvLayout::kPanelDims, .ldc = stride, .add_c = true};
-  if (dim >= KvLayout::kPanelDims) RETURN_IF_ERROR(make(ukernels.pv[rows], pv));
+  if (dim >= KvLayout::kPanelDims) RETURN_IF_ERROR(make(set.pv[size], pv));
   pv.n = pv.ldb = tail;
-  if (tail != 0) RETURN_IF_ERROR(make(ukernels.pv_tail[rows], pv));
+  if (tail != 0) RETURN_IF_ERROR(make(set.pv_tail[size], pv));
   return absl::OkStatus();
 }
 
 absl::Status AttentionKernel::State::MakeUkernels() {
-  for (int32_t tokens = 1; tokens <= tiling.tokens_per_tile; ++tokens) {
-    RETURN_IF_ERROR(AddRows(tokens * tiling.heads_per_tile));
-  }
+  if (sequential) return absl::OkStatus();
   const int32_t last_heads = tiling.group - (tiling.head_tiles - 1) * tiling.heads_per_tile;
-  if (last_heads != tiling.heads_per_tile) RETURN_IF_ERROR(AddRows(last_heads));
+  for (int32_t token = 1; token <= tiling.tokens_per_tile; ++token) {
+    const int32_t rows = token * tiling.heads_per_tile;
+    if (rows > own_rows) RETURN_IF_ERROR(AddRows(rows, kBlockTokens));
+  }
+  if (last_heads != tiling.heads_per_tile && last_heads > own_rows) RETURN_IF_ERROR(AddRows(last_heads, kBlockTokens));
+  if (tiling.max_rows() <= own_rows) return absl::OkStatus();
+  for (int32_t tokens = kTokenStep; tokens < kBlockTokens; tokens += kTokenStep) {  // whole query tiles only
+    RETURN_IF_ERROR(AddRows(tiling.max_rows(), tokens));
+  }
   return absl::OkStatus();
 }
 
@@ -120,7 +130,7 @@ absl::Status AttentionKernel::State::TakeScratch() {
   const size_t s = Arena::Align(sizeof(float) * rows * kBlockTokens);
   const size_t kv = Arena::Align(sizeof(float) * layout.tile_elements());
   const size_t state = Arena::Align(sizeof(float) * AttentionPlan::StateFloats(rows, stride));
-  const size_t ukernel = Arena::Align(ukernels.scratch_bytes);
+  const size_t ukernel = Arena::Align(ukernel_scratch);
   const size_t per_worker = q + s + kv + 2 * state + ukernel + 128;  // no line shared by two workers
   const size_t partial = Arena::Align(sizeof(float) * plan->max_state_floats());
   ASSIGN_OR_RETURN(arena, Arena::Create(per_worker * options.workers + partial));
@@ -141,46 +151,53 @@ absl::Status AttentionKernel::State::TakeScratch() {
 }
 
 // The B operand in f32: the tile itself, or widened into `buffer`.
-const std::byte* AttentionKernel::State::Operand(const std::byte* tile, int32_t depth, int32_t width, float* buffer) const {
-  if (layout.dtype == KvDType::kF32) return tile;
-  tiles->widen(tile, depth, width, buffer);
-  return reinterpret_cast<const std::byte*>(buffer);
+const float* AttentionKernel::State::Widened(const std::byte* tile, int32_t depth, int32_t width, int32_t columns,
+                                             float* buffer) const {
+  if (layout.dtype == KvDType::kF32) return reinterpret_cast<const float*>(tile);
+  tiles->widen(tile, depth, width, columns, buffer);
+  return buffer;
 }
 
-void AttentionKernel::State::Scores(int32_t rows, const Scratch& w, const std::byte* k_tile, const std::byte* next) const {
+void AttentionKernel::State::Scores(int32_t rows, int32_t tokens, const Scratch& w, const std::byte* k_tile,
+                                    const Prefetch& next) const {
   const int32_t dim = layout.head_dim;
-  TileProduct product = {.a = w.q, .lda = dim, .b = k_tile, .depth = dim, .width = kBlockTokens, .c = w.s,
-                         .ldc = kBlockTokens, .rows = rows, .add = false, .prefetch = next};
+  TileProduct product = {.a = w.q, .lda = dim, .b = k_tile, .ldb = kBlockTokens, .depth = dim, .width = tokens,
+                         .c = w.s, .ldc = kBlockTokens, .rows = rows, .add = false, .prefetch = next};
   if (rows <= own_rows) {
     (layout.dtype == KvDType::kF32 ? tiles->product_f32 : tiles->product_bf16)(product);
     return;
   }
-  product.b = Operand(k_tile, dim, kBlockTokens, w.kv);
+  const float* b = Widened(k_tile, dim, kBlockTokens, tokens, w.kv);
   if (sequential) {
+    product.b = reinterpret_cast<const std::byte*>(b);
     SequentialProduct(product);
   } else {
-    ukernels.qk[rows].Run(w.q, reinterpret_cast<const float*>(product.b), w.s, w.ukernel);
+    ukernels[rows].qk[tokens / kTokenStep - 1].Run(w.q, b, w.s, w.ukernel);
   }
 }
 
-void AttentionKernel::State::AddValues(int32_t rows, const Scratch& w, const std::byte* v_tile, const std::byte* next,
-                                       const AttentionState& state) const {
+void AttentionKernel::State::AddValues(int32_t rows, int32_t tokens, const Scratch& w, const std::byte* v_tile,
+                                       const Prefetch& next_k, const AttentionState& state) const {
+  const int32_t word_rows = KvLayout::kPanelDims / layout.pack;  // of K, that go with a panel of V
   for (int32_t panel = 0; panel < layout.num_panels(); ++panel) {
     const int32_t dim = panel * KvLayout::kPanelDims, width = layout.PanelWidth(panel);
     const size_t offset = layout.VIndex(0, dim) * layout.element_bytes();
-    TileProduct product = {.a = w.s, .lda = kBlockTokens, .b = v_tile + offset, .depth = kBlockTokens, .width = width,
-                           .c = state.o + dim, .ldc = stride, .rows = rows, .add = true,
-                           .prefetch = next == nullptr ? nullptr : next + offset};
+    TileProduct product = {.a = w.s, .lda = kBlockTokens, .b = v_tile + offset, .ldb = width, .depth = tokens,
+                           .width = width, .c = state.o + dim, .ldc = stride, .rows = rows, .add = true, .prefetch = {}};
     if (rows <= own_rows) {
+      const int32_t row = panel * word_rows;
+      product.prefetch = {.start = next_k.start + int64_t{row} * next_k.stride, .rows = std::min(word_rows, next_k.rows - row),
+                          .row_bytes = next_k.row_bytes, .stride = next_k.stride};
       (layout.dtype == KvDType::kF32 ? tiles->product_f32 : tiles->product_bf16)(product);
       continue;
     }
-    product.b = Operand(product.b, kBlockTokens, width, w.kv);
+    const float* b = Widened(product.b, tokens, width, width, w.kv);
     if (sequential) {
+      product.b = reinterpret_cast<const std::byte*>(b);
       SequentialProduct(product);
     } else {
-      const Brgemm* pv = width == KvLayout::kPanelDims ? ukernels.pv : ukernels.pv_tail;
-      pv[rows].Run(w.s, reinterpret_cast<const float*>(product.b), product.c, w.ukernel);
+      const Ukernels& set = ukernels[rows];
+      (width == KvLayout::kPanelDims ? set.pv : set.pv_tail)[tokens / kTokenStep - 1].Run(w.s, b, product.c, w.ukernel);
     }
   }
 }
@@ -194,12 +211,23 @@ void AttentionKernel::State::RunChunk(const AttentionItem& item, int32_t chunk, 
   const BlockId* table = block_ids + item.table_begin;
   const int32_t tiles_in_item = std::min(item.tiles(), item.chunk_end * kChunkTiles);
   const int32_t end = std::min(tiles_in_item, (chunk + 1) * kChunkTiles);
+  const bool any_size = rows <= own_rows || rows == tiling.max_rows() || sequential;
+  const int32_t v_words = std::min(layout.head_dim, KvLayout::kPanelDims);
   for (int32_t tile = chunk * kChunkTiles; tile < end; ++tile) {
+    const int32_t visible = item.visible - tile * kBlockTokens;
+    const int32_t seen = visible + item.tokens - 1;  // by the last query token
+    const int32_t tokens = any_size ? std::min(kBlockTokens, RoundUp16(seen)) : kBlockTokens;
     const std::byte* v_tile = kv.VTile(table[tile], item.kv_head);
-    const std::byte* next = tile + 1 < tiles_in_item ? kv.KTile(table[tile + 1], item.kv_head) : nullptr;
-    Scores(rows, w, kv.KTile(table[tile], item.kv_head), v_tile);
-    tiles->softmax({.s = w.s, .rows = rows, .visible = item.visible - tile * kBlockTokens, .group = item.head_count}, state);
-    AddValues(rows, w, v_tile, next, state);
+    Prefetch next_k;
+    if (tile + 1 < tiles_in_item) {
+      next_k = {.start = kv.KTile(table[tile + 1], item.kv_head), .rows = layout.head_dim / layout.pack,
+                .row_bytes = std::min(kBlockTokens, seen - kBlockTokens) * 4, .stride = kBlockTokens * 4};
+    }
+    Scores(rows, tokens, w, kv.KTile(table[tile], item.kv_head),
+           {.start = v_tile, .rows = layout.head_dim <= KvLayout::kPanelDims ? tokens / layout.pack : layout.head_dim / layout.pack,
+            .row_bytes = v_words * 4, .stride = v_words * 4});
+    tiles->softmax({.s = w.s, .rows = rows, .visible = visible, .group = item.head_count}, state);
+    AddValues(rows, tokens, w, v_tile, next_k, state);
   }
 }
 

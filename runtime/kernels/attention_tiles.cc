@@ -93,19 +93,19 @@ void Scale(const float* src, int32_t count, float factor, float* dst) {
   for (int32_t i = 0; i < count; ++i) dst[i] = src[i] * factor;
 }
 
-void Widen(const std::byte* src, int32_t depth, int32_t width, float* dst) {
+void Widen(const std::byte* src, int32_t depth, int32_t width, int32_t columns, float* dst) {
   const D d;
   const DU du;
   const auto high = hn::Set(du, 0xffff0000u);
   const uint32_t* pairs = reinterpret_cast<const uint32_t*>(src);
   for (int32_t k = 0; k < depth; k += 2, pairs += width, dst += 2 * width) {
     int32_t i = 0;
-    for (; i + kLanes <= width; i += kLanes) {
+    for (; i + kLanes <= columns; i += kLanes) {
       const auto x = hn::LoadU(du, pairs + i);
       hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(x)), d, dst + i);
       hn::StoreU(hn::BitCast(d, hn::And(x, high)), d, dst + width + i);
     }
-    for (; i < width; ++i) {
+    for (; i < columns; ++i) {
       const uint32_t low = pairs[i] << 16, up = pairs[i] & 0xffff0000u;
       __builtin_memcpy(dst + i, &low, sizeof(low));
       __builtin_memcpy(dst + width + i, &up, sizeof(up));
@@ -125,31 +125,23 @@ HWY_INLINE void ProductBlock(const TileProduct& p, int32_t row, int32_t column) 
   const float* a = p.a + static_cast<int64_t>(row) * p.lda;
   // 32-bit words: a bf16 pair of two k, or one f32.
   const uint32_t* b = reinterpret_cast<const uint32_t*>(p.b) + column;
-  const char* wanted = row == 0 && p.prefetch != nullptr
-                           ? reinterpret_cast<const char*>(p.prefetch) + column * int64_t{4}
-                           : nullptr;
+  const char* wanted = reinterpret_cast<const char*>(p.prefetch.start);
+  int32_t wanted_rows = row == 0 && column == 0 ? p.prefetch.rows : 0;
   const auto high = hn::Set(du, 0xffff0000u);
   constexpr int32_t kStep = kBf16 ? 2 : 1;
-  for (int32_t k = 0; k < p.depth; k += kStep, b += p.width) {
-    if (wanted != nullptr) {
-      for (int32_t line = 0; line < kVecs * kLanes * 4; line += 64) __builtin_prefetch(wanted + line);
-      wanted += p.width * 4;
+  for (int32_t k = 0; k < p.depth; k += kStep, b += p.ldb) {
+    if (wanted_rows > 0) {
+      for (int32_t byte = 0; byte < p.prefetch.row_bytes; byte += 64) __builtin_prefetch(wanted + byte);
+      wanted += p.prefetch.stride;
+      --wanted_rows;
     }
-    V x[kRows];
-    for (int32_t r = 0; r < kRows; ++r) x[r] = hn::Set(d, a[r * p.lda + k]);
-    if constexpr (kBf16) {
-      V y[kRows];
-      for (int32_t r = 0; r < kRows; ++r) y[r] = hn::Set(d, a[r * p.lda + k + 1]);
+    // The even and the odd k of a pair one after the other: half the broadcasts live at a time, no spills.
+    for (int32_t half = 0; half < kStep; ++half) {
+      V x[kRows];
+      for (int32_t r = 0; r < kRows; ++r) x[r] = hn::Set(d, a[r * p.lda + k + half]);
       for (int32_t j = 0; j < kVecs; ++j) {
-        const auto pair = hn::LoadU(du, b + j * kLanes);
-        const V even = hn::BitCast(d, hn::ShiftLeft<16>(pair));
-        const V odd = hn::BitCast(d, hn::And(pair, high));
-        for (int32_t r = 0; r < kRows; ++r) acc[r][j] = Fma(x[r], even, acc[r][j]);
-        for (int32_t r = 0; r < kRows; ++r) acc[r][j] = Fma(y[r], odd, acc[r][j]);
-      }
-    } else {
-      for (int32_t j = 0; j < kVecs; ++j) {
-        const V value = hn::BitCast(d, hn::LoadU(du, b + j * kLanes));
+        const auto word = hn::LoadU(du, b + j * kLanes);
+        const V value = hn::BitCast(d, !kBf16 ? word : half == 0 ? hn::ShiftLeft<16>(word) : hn::And(word, high));
         for (int32_t r = 0; r < kRows; ++r) acc[r][j] = Fma(x[r], value, acc[r][j]);
       }
     }
@@ -308,7 +300,7 @@ void SequentialProduct(const TileProduct& p) {
     for (int32_t column = 0; column < p.width; ++column) {
       float sum = 0.0f;
       for (int32_t k = 0; k < p.depth; ++k) {
-        sum = std::fmaf(p.a[int64_t{row} * p.lda + k], b[int64_t{k} * p.width + column], sum);
+        sum = std::fmaf(p.a[int64_t{row} * p.lda + k], b[int64_t{k} * p.ldb + column], sum);
       }
       float& c = p.c[int64_t{row} * p.ldc + column];
       c = p.add ? sum + c : sum;

@@ -19,17 +19,25 @@ struct AttentionState {
   int32_t stride;
 };
 
-// C [rows][width] (+)= A [rows][depth] B, B stored as in the pool: [depth / pack][width][pack], or plain f32.
+// Memory that a product asks for while it computes, because it is read next.
+struct Prefetch {
+  const std::byte* start = nullptr;  // null: nothing
+  int32_t rows = 0, row_bytes = 0, stride = 0;
+};
+
+// C [rows][width] (+)= A [rows][depth] B. B lies as in the pool, [depth / pack] rows of [.][pack] elements with ldb
+// 32-bit words from row to row, or is plain f32.
 struct TileProduct {
   const float* a;
   int32_t lda;
   const std::byte* b;
+  int32_t ldb;
   int32_t depth, width;
   float* c;
   int32_t ldc;
   int32_t rows;
-  bool add;                   // C += A B
-  const std::byte* prefetch;  // bytes wanted soon, as many as B has; or null
+  bool add;  // C += A B
+  Prefetch prefetch;
 };
 
 struct SoftmaxTile {
@@ -42,8 +50,8 @@ struct SoftmaxTile {
 struct AttentionTiles {
   // dst[i] = src[i] * factor.
   void (*scale)(const float* src, int32_t count, float factor, float* dst);
-  // bf16 [depth / 2][width][2] to f32 [depth][width].
-  void (*widen)(const std::byte* src, int32_t depth, int32_t width, float* dst);
+  // The first `columns` columns of bf16 [depth / 2][width][2] to f32 [depth][width].
+  void (*widen)(const std::byte* src, int32_t depth, int32_t width, int32_t columns, float* dst);
   // Own product for few rows that reads bf16 as it lies. width is a multiple of 16.
   void (*product_bf16)(const TileProduct& product);
   void (*product_f32)(const TileProduct& product);

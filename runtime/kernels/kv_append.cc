@@ -3,26 +3,17 @@
 #include "runtime/kernels/kv_append.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "absl/log/check.h"
+#include "runtime/base/cpu_features.h"
+#include "runtime/kernels/kv_append_rows.h"
 
 namespace quire {
 namespace {
 
-// Round to nearest even; NaN stays NaN. Independent of the rounding and denormal modes.
-inline uint32_t ToBf16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  return (bits & 0x7fffffff) > 0x7f800000 ? (bits >> 16) | 0x40 : rounded;
-}
-
-struct Slot {
-  BlockId block;
-  int32_t offset;
-};
-inline Slot SlotOf(KvSlot slot) { return {BlockOf(slot), OffsetOf(slot)}; }
+constexpr int32_t kMaxPairs = 128;  // head_dim / 2
+constexpr int32_t kRowsAtOnce = 8;  // of K, kept packed before they become columns
 
 // Number of rows from `row` on that lie in its block, in consecutive slots.
 int32_t RunInBlock(std::span<const KvSlot> slots, int32_t row) {
@@ -49,78 +40,85 @@ void ZeroV(const KvLayout& layout, std::byte* tile, int32_t written) {
   }
 }
 
-void AppendF32(const KvLayout& layout, std::byte* block_tiles, int32_t token, const float* k, const float* v) {
-  float* k_tile = reinterpret_cast<float*>(block_tiles);
-  float* v_tile = reinterpret_cast<float*>(block_tiles + layout.tile_bytes());
-  for (int32_t dim = 0; dim < layout.head_dim; ++dim) k_tile[dim * kBlockTokens + token] = k[dim];
+// `count` rows that go to tokens [token, token + count) of one head's tiles.
+struct Run {
+  const float* k;
+  const float* v;
+  int64_t stride;
+  std::byte* tiles;
+  int32_t token, count;
+};
+
+void AppendF32(const KvLayout& layout, const Run& run) {
+  float* k_tile = reinterpret_cast<float*>(run.tiles) + run.token;
+  float* v_tile = reinterpret_cast<float*>(run.tiles + layout.tile_bytes());
+  for (int32_t dim = 0; dim < layout.head_dim; ++dim) {
+    for (int32_t i = 0; i < run.count; ++i) k_tile[dim * kBlockTokens + i] = run.k[i * run.stride + dim];
+  }
   for (int32_t panel = 0; panel < layout.num_panels(); ++panel) {
     const int32_t dim = panel * KvLayout::kPanelDims;
-    std::memcpy(v_tile + layout.VIndex(token, dim), v + dim, layout.PanelWidth(panel) * sizeof(float));
-  }
-}
-
-void AppendKBf16(const KvLayout& layout, uint32_t* k_tile, int32_t token, const float* k) {
-  for (int32_t dim = 0; dim < layout.head_dim; dim += 2) {
-    k_tile[dim / 2 * kBlockTokens + token] = ToBf16(k[dim]) | (ToBf16(k[dim + 1]) << 16);
-  }
-}
-
-void AppendVBf16(const KvLayout& layout, uint16_t* v_tile, int32_t token, const float* v) {
-  for (int32_t panel = 0; panel < layout.num_panels(); ++panel) {
-    uint16_t* row = v_tile + layout.VIndex(token, panel * KvLayout::kPanelDims);
-    const float* src = v + panel * KvLayout::kPanelDims;
-    for (int32_t i = 0; i < layout.PanelWidth(panel); ++i) row[2 * i] = static_cast<uint16_t>(ToBf16(src[i]));
-  }
-}
-
-// Tokens `token` (even) and token + 1, which the caller owns both.
-void AppendVBf16Pair(const KvLayout& layout, uint16_t* v_tile, int32_t token, const float* v0, const float* v1) {
-  for (int32_t panel = 0; panel < layout.num_panels(); ++panel) {
-    const int32_t dim = panel * KvLayout::kPanelDims;
-    uint32_t* row = reinterpret_cast<uint32_t*>(v_tile + layout.VIndex(token, dim));
-    for (int32_t i = 0; i < layout.PanelWidth(panel); ++i) {
-      row[i] = ToBf16(v0[dim + i]) | (ToBf16(v1[dim + i]) << 16);
+    for (int32_t i = 0; i < run.count; ++i) {
+      std::memcpy(v_tile + layout.VIndex(run.token + i, dim), run.v + i * run.stride + dim, layout.PanelWidth(panel) * sizeof(float));
     }
   }
 }
 
-// Rows [row, row + count) go to consecutive slots of one block.
-void AppendRun(const KvLayerView& kv, const KvRows& rows, int32_t head, int32_t row, int32_t count) {
-  const KvLayout& layout = kv.layout;
-  const Slot slot = SlotOf(rows.slots[row]);
-  std::byte* tiles = kv.KTile(slot.block, head);
-  const float* k = rows.k + row * rows.stride + int64_t{head} * layout.head_dim;
-  const float* v = rows.v + row * rows.stride + int64_t{head} * layout.head_dim;
-  if (layout.dtype == KvDType::kF32) {
-    for (int32_t i = 0; i < count; ++i) AppendF32(layout, tiles, slot.offset + i, k + i * rows.stride, v + i * rows.stride);
-    return;
-  }
-  uint32_t* k_tile = reinterpret_cast<uint32_t*>(tiles);
-  uint16_t* v_tile = reinterpret_cast<uint16_t*>(tiles + layout.tile_bytes());
-  for (int32_t i = 0; i < count; ++i) AppendKBf16(layout, k_tile, slot.offset + i, k + i * rows.stride);
-  for (int32_t i = 0; i < count;) {
-    const int32_t token = slot.offset + i;
-    if (token % 2 == 0 && i + 1 < count) {
-      AppendVBf16Pair(layout, v_tile, token, v + i * rows.stride, v + (i + 1) * rows.stride);
-      i += 2;
-    } else {
-      AppendVBf16(layout, v_tile, token, v + i * rows.stride);
-      ++i;
+void AppendKBf16(const KvLayout& layout, const KvAppendRows& rows, const Run& run) {
+  uint32_t packed[kRowsAtOnce][kMaxPairs];
+  const int32_t pairs = layout.head_dim / 2;
+  for (int32_t begin = 0; begin < run.count; begin += kRowsAtOnce) {
+    const int32_t count = std::min(kRowsAtOnce, run.count - begin);
+    for (int32_t i = 0; i < count; ++i) rows.pack_neighbours(run.k + (begin + i) * run.stride, pairs, packed[i]);
+    uint32_t* column = reinterpret_cast<uint32_t*>(run.tiles) + run.token + begin;
+    for (int32_t pair = 0; pair < pairs; ++pair, column += kBlockTokens) {
+      for (int32_t i = 0; i < count; ++i) column[i] = packed[i][pair];
     }
+  }
+}
+
+void AppendVBf16(const KvLayout& layout, const KvAppendRows& rows, const Run& run) {
+  uint16_t* v_tile = reinterpret_cast<uint16_t*>(run.tiles + layout.tile_bytes());
+  for (int32_t i = 0; i < run.count;) {
+    const int32_t token = run.token + i;
+    const bool whole_pair = token % 2 == 0 && i + 1 < run.count;
+    const float* v = run.v + i * run.stride;
+    for (int32_t dim = 0; dim < layout.head_dim; dim += KvLayout::kPanelDims) {
+      const int32_t width = layout.PanelWidth(dim / KvLayout::kPanelDims);
+      uint16_t* halves = v_tile + layout.VIndex(token, dim);
+      if (whole_pair) {
+        rows.pack_rows(v + dim, v + run.stride + dim, width, reinterpret_cast<uint32_t*>(halves));
+      } else {
+        uint32_t packed[KvLayout::kPanelDims];
+        rows.pack_rows(v + dim, v + dim, width, packed);
+        for (int32_t j = 0; j < width; ++j) halves[2 * j] = static_cast<uint16_t>(packed[j]);
+      }
+    }
+    i += whole_pair ? 2 : 1;
   }
 }
 
 }  // namespace
 
 void AppendKv(const KvLayerView& kv, const KvRows& rows, const KvAppendPart& part) {
+  static const KvAppendRows& row_code = KvAppendRowsFor(ActiveIsa());
+  const KvLayout& layout = kv.layout;
+  DCHECK_LE(layout.head_dim, 2 * kMaxPairs);
   for (int32_t row = part.row_begin; row < part.row_end;) {
+    const BlockId block = BlockOf(rows.slots[row]);
+    const int32_t offset = OffsetOf(rows.slots[row]);
     const int32_t in_block = RunInBlock(rows.slots, row);
     const int32_t count = std::min(in_block, part.row_end - row);
     for (int32_t head = part.head_begin; head < part.head_end; ++head) {
-      if (OffsetOf(rows.slots[row]) == 0) {
-        ZeroV(kv.layout, kv.VTile(BlockOf(rows.slots[row]), head), in_block);
+      if (offset == 0) ZeroV(layout, kv.VTile(block, head), in_block);
+      const int64_t source = row * rows.stride + int64_t{head} * layout.head_dim;
+      const Run run = {.k = rows.k + source, .v = rows.v + source, .stride = rows.stride, .tiles = kv.KTile(block, head),
+                       .token = offset, .count = count};
+      if (layout.dtype == KvDType::kF32) {
+        AppendF32(layout, run);
+      } else {
+        AppendKBf16(layout, row_code, run);
+        AppendVBf16(layout, row_code, run);
       }
-      AppendRun(kv, rows, head, row, count);
     }
     row += count;
   }

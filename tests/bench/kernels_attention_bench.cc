@@ -8,6 +8,7 @@
 #include "absl/log/check.h"
 #include "benchmark/benchmark.h"
 #include "runtime/kernels/attention.h"
+#include "runtime/kernels/attention_tiles.h"
 #include "runtime/kernels/kv_append.h"
 #include "runtime/kv_cache/kv_pool.h"
 
@@ -65,7 +66,7 @@ void BM_Tile(benchmark::State& state) {
   Bench bench(options, seqs, context, 1);
   for (auto _ : state) bench.Step();
   const double tiles = static_cast<double>(state.iterations()) * seqs * (context / 64);
-  state.counters["ns_per_tile"] = benchmark::Counter(tiles * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_tile"] = benchmark::Counter(tiles, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.counters["GFLOPs"] = benchmark::Counter(tiles * 4.0 * rows * 64 * 64 * 1e-9, benchmark::Counter::kIsRate);
   state.counters["KV_GBps"] = benchmark::Counter(tiles * static_cast<double>(bench.pool.layout().block_bytes()) * 1e-9, benchmark::Counter::kIsRate);
 }
@@ -73,6 +74,29 @@ BENCHMARK(BM_Tile)->ArgNames({"rows", "streamed", "products", "dtype"})
     ->ArgsProduct({{1, 3, 6, 8, 12, 16, 24, 48}, {0}, {0, 1}, {1}})
     ->ArgsProduct({{1, 3, 8}, {1}, {0, 1}, {1}})
     ->ArgsProduct({{3, 12, 48}, {0}, {0, 1}, {0}});
+
+// The parts of a tile besides the products: softmax of `rows` rows, widening one bf16 tile.
+void BM_Softmax(benchmark::State& state) {
+  const int32_t rows = static_cast<int32_t>(state.range(0));
+  const AttentionTiles& tiles = AttentionTilesFor(ActiveIsa());
+  std::vector<float> s(rows * 64), m(rows), l(rows), o(rows * 64);
+  for (auto _ : state) {
+    for (size_t i = 0; i < s.size(); i += 16) s[i] = 1.0f;
+    tiles.softmax({.s = s.data(), .rows = rows, .visible = 64, .group = 3}, {m.data(), l.data(), o.data(), 64});
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(BM_Softmax)->Arg(3)->Arg(48);
+
+void BM_Widen(benchmark::State& state) {
+  const std::vector<uint16_t> tile(64 * 64, 0x3f80);
+  std::vector<float> wide(64 * 64);
+  for (auto _ : state) {
+    AttentionTilesFor(ActiveIsa()).widen(reinterpret_cast<const std::byte*>(tile.data()), 64, 64, 64, wide.data());
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(BM_Widen);
 
 // One layer of a decode step of SmolLM2 on one thread.
 void BM_DecodeLayer(benchmark::State& state) {
@@ -104,7 +128,7 @@ void BM_Append(benchmark::State& state) {
   for (auto _ : state) {
     AppendKv(pool.Layer(0), {.slots = slots, .k = k.data(), .v = v.data(), .stride = 192}, {.row_begin = 0, .row_end = rows, .head_begin = 0, .head_end = 3});
   }
-  state.counters["ns_per_row"] = benchmark::Counter(static_cast<double>(state.iterations()) * rows * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_row"] = benchmark::Counter(static_cast<double>(state.iterations()) * rows, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(BM_Append)->ArgNames({"rows", "dtype"})->ArgsProduct({{1, 128}, {0, 1}});
 

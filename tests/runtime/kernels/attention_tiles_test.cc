@@ -125,14 +125,14 @@ TEST(AttentionTiles, OwnProductsEqualSequentialFmaOnEverySet) {
         for (bool add : {false, true}) {
           const std::vector<float> a = Noise(rows * depth, 7, 1.0f), start = Noise(rows * (width + 5), 9, 1.0f);
           std::vector<float> expected = start;
-          TileProduct p = {.a = a.data(), .lda = depth, .b = reinterpret_cast<const std::byte*>(plain.data()), .depth = depth,
-                           .width = width, .c = expected.data(), .ldc = width + 5, .rows = rows, .add = add, .prefetch = nullptr};
+          TileProduct p = {.a = a.data(), .lda = depth, .b = reinterpret_cast<const std::byte*>(plain.data()),
+                           .ldb = width, .depth = depth, .width = width, .c = expected.data(), .ldc = width + 5, .rows = rows, .add = add, .prefetch = {}};
           SequentialProduct(p);
           for (IsaLevel isa : IsasHere()) {
             std::vector<float> got = start, got_f32 = start;
             p.c = got.data();
             p.b = reinterpret_cast<const std::byte*>(paired.data());
-            p.prefetch = p.b;
+            p.prefetch = {.start = p.b, .rows = depth / 2, .row_bytes = width * 4, .stride = width * 4};
             AttentionTilesFor(isa).product_bf16(p);
             p.c = got_f32.data();
             p.b = reinterpret_cast<const std::byte*>(plain.data());
@@ -153,7 +153,7 @@ TEST(AttentionTiles, WidenKeepsEveryPattern) {
       std::vector<uint16_t> paired(kDepth * width);
       for (size_t i = 0; i < paired.size(); ++i) paired[i] = static_cast<uint16_t>(i * 40503u);
       std::vector<float> wide(kDepth * width);
-      AttentionTilesFor(isa).widen(reinterpret_cast<const std::byte*>(paired.data()), kDepth, width, wide.data());
+      AttentionTilesFor(isa).widen(reinterpret_cast<const std::byte*>(paired.data()), kDepth, width, width, wide.data());
       for (int32_t k = 0; k < kDepth; ++k) {
         for (int32_t n = 0; n < width; ++n) {
           const uint32_t expected = static_cast<uint32_t>(paired[(k / 2 * width + n) * 2 + k % 2]) << 16;

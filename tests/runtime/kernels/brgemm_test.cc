@@ -41,8 +41,8 @@ TEST_F(BrgemmTest, EveryElementIsSequentialFmaWhateverTheRowCount) {
       const std::vector<float> a = Noise(48 * k, k), b = Noise(k * n, n), start = Noise(48 * n, 5);
       for (bool add : {false, true}) {
         std::vector<float> expected = start;
-        SequentialProduct({.a = a.data(), .lda = k, .b = reinterpret_cast<const std::byte*>(b.data()), .depth = k, .width = n,
-                           .c = expected.data(), .ldc = n, .rows = 48, .add = add, .prefetch = nullptr});
+        SequentialProduct({.a = a.data(), .lda = k, .b = reinterpret_cast<const std::byte*>(b.data()), .ldb = n, .depth = k, .width = n,
+                           .c = expected.data(), .ldc = n, .rows = 48, .add = add, .prefetch = {}});
         for (int32_t m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 30, 31, 32, 33, 45, 47, 48}) {
           absl::StatusOr<Brgemm> brgemm = Brgemm::Create({.m = m, .n = n, .k = k, .lda = k, .ldb = n, .ldc = n, .add_c = add});
           ASSERT_TRUE(brgemm.ok()) << brgemm.status();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/kernels/kv_append_rows.h"
 #include "runtime/kv_cache/kv_pool.h"
 
 namespace quire {
@@ -131,6 +132,34 @@ TEST(KvAppend, LeavesOtherTokensOfAnOpenBlockAlone) {
       EXPECT_TRUE(std::isnan(Read(layout, f.pool.Layer(0).KTile(BlockId{1}, 0), layout.KIndex(token, 11))));
       EXPECT_TRUE(std::isnan(Read(layout, f.pool.Layer(0).VTile(BlockId{1}, 0), layout.VIndex(token, 11))));
     }
+  }
+}
+
+// Every upper half with lower halves around the rounding tie, at every vector position and in the scalar tail.
+TEST(KvAppendRows, EveryInstructionSetRoundsAlike) {
+  std::vector<float> values;
+  for (uint32_t upper = 0; upper < 0x10000; ++upper) {
+    for (uint32_t lower : {0x0000u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) values.push_back(std::bit_cast<float>(upper << 16 | lower));
+  }
+  const int32_t count = static_cast<int32_t>(values.size());
+  std::vector<uint32_t> expected(count);
+  for (int32_t i = 0; i < count; ++i) {
+    const uint32_t bits = std::bit_cast<uint32_t>(values[i]);
+    const uint32_t half = std::isnan(values[i]) ? (bits >> 16 | 0x40) : std::bit_cast<uint32_t>(Stored(KvDType::kBF16, values[i])) >> 16;
+    expected[i] = half;
+  }
+  for (IsaLevel isa : {IsaLevel::kScalar, IsaLevel::kAvx2, IsaLevel::kAvx512}) {
+    if (isa > DetectedIsa()) continue;
+    const KvAppendRows& rows = KvAppendRowsFor(isa);
+    std::vector<uint32_t> packed(count - 1), pairs(count / 2);
+    rows.pack_rows(values.data(), values.data() + 1, count - 1, packed.data());
+    rows.pack_neighbours(values.data(), count / 2, pairs.data());
+    for (int32_t i = 0; i < count - 1; ++i) ASSERT_EQ(packed[i], expected[i] | expected[i + 1] << 16) << i;
+    for (int32_t i = 0; i < count / 2; ++i) ASSERT_EQ(pairs[i], expected[2 * i] | expected[2 * i + 1] << 16) << i;
+    std::vector<uint32_t> tail(5, 0);
+    rows.pack_neighbours(values.data() + 1000, 3, tail.data());
+    EXPECT_EQ(tail[2], expected[1004] | expected[1005] << 16);
+    EXPECT_EQ(tail[3], 0u);
   }
 }
 
