@@ -60,7 +60,7 @@ struct AttentionKernel::State {
   QueryTiling tiling;
   KvLayout layout;
   const AttentionTiles* tiles = nullptr;
-  int32_t own_rows = 0;     // the own tile serves up to so many rows
+  int32_t own_rows = 0;     // up to so many rows the own tile serves, bf16 only
   bool sequential = false;  // no ukernels
   int32_t stride = 0;       // of rows of o
   float q_factor = 0;       // scale * log2(e)
@@ -164,7 +164,7 @@ void AttentionKernel::State::Scores(int32_t rows, int32_t tokens, const Scratch&
   TileProduct product = {.a = w.q, .lda = dim, .b = k_tile, .ldb = kBlockTokens, .depth = dim, .width = tokens,
                          .c = w.s, .ldc = kBlockTokens, .rows = rows, .add = false, .prefetch = next};
   if (rows <= own_rows) {
-    (layout.dtype == KvDType::kF32 ? tiles->product_f32 : tiles->product_bf16)(product);
+    tiles->product(product);
     return;
   }
   const float* b = Widened(k_tile, dim, kBlockTokens, tokens, w.kv);
@@ -188,7 +188,7 @@ void AttentionKernel::State::AddValues(int32_t rows, int32_t tokens, const Scrat
       const int32_t row = panel * word_rows;
       product.prefetch = {.start = next_k.start + int64_t{row} * next_k.stride, .rows = std::min(word_rows, next_k.rows - row),
                           .row_bytes = next_k.row_bytes, .stride = next_k.stride};
-      (layout.dtype == KvDType::kF32 ? tiles->product_f32 : tiles->product_bf16)(product);
+      tiles->product(product);
       continue;
     }
     const float* b = Widened(product.b, tokens, width, width, w.kv);
@@ -289,7 +289,7 @@ absl::StatusOr<std::unique_ptr<AttentionKernel>> AttentionKernel::Create(const A
   state->stride = RoundUp16(shape.head_dim);
   state->q_factor = static_cast<float>(shape.scale * kLog2E);
   state->sequential = options.products == AttentionProducts::kSequential || options.isa == IsaLevel::kScalar;
-  if (options.products == AttentionProducts::kFastest && shape.head_dim % 16 == 0) {
+  if (options.products == AttentionProducts::kFastest && options.kv_dtype == KvDType::kBF16 && shape.head_dim % 16 == 0) {
     state->own_rows = OwnTileRows(options.isa);
   }
   if (const absl::Status status = state->MakeUkernels(); !status.ok()) {

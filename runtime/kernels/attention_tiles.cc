@@ -41,6 +41,15 @@ HWY_INLINE V Fma(V a, V b, V c) {
 #endif
 }
 
+// acc += a * b. As an instruction of its own: GCC otherwise reorders the chains and keeps accumulators in memory.
+HWY_INLINE void Accumulate(V a, V b, V& acc) {
+#if HWY_TARGET == HWY_AVX2  // with 16 registers; AVX-512 code is better left to the compiler
+  asm volatile("vfmadd231ps %2, %1, %0" : "+x"(acc.raw) : "x"(a.raw), "x"(b.raw));
+#else
+  acc = Fma(a, b, acc);
+#endif
+}
+
 // 2^x for x <= 127, relative error < 1.6e-7; 0 below -126, NaN for NaN. Adding 1.5 * 2^23 rounds to an integer
 // whose low bits, biased, become the exponent.
 HWY_INLINE V Exp2(V x) {
@@ -114,7 +123,7 @@ void Widen(const std::byte* src, int32_t depth, int32_t width, int32_t columns, 
 }
 
 // kRows rows by kVecs vectors of columns; one accumulator per element, ascending k.
-template <int32_t kRows, int32_t kVecs, bool kBf16>
+template <int32_t kRows, int32_t kVecs>
 HWY_INLINE void ProductBlock(const TileProduct& p, int32_t row, int32_t column) {
   const D d;
   const DU du;
@@ -123,26 +132,25 @@ HWY_INLINE void ProductBlock(const TileProduct& p, int32_t row, int32_t column) 
     for (int32_t j = 0; j < kVecs; ++j) acc[r][j] = hn::Zero(d);
   }
   const float* a = p.a + static_cast<int64_t>(row) * p.lda;
-  // 32-bit words: a bf16 pair of two k, or one f32.
+  // A word is a pair of two k.
   const uint32_t* b = reinterpret_cast<const uint32_t*>(p.b) + column;
   const char* wanted = reinterpret_cast<const char*>(p.prefetch.start);
   int32_t wanted_rows = row == 0 && column == 0 ? p.prefetch.rows : 0;
   const auto high = hn::Set(du, 0xffff0000u);
-  constexpr int32_t kStep = kBf16 ? 2 : 1;
-  for (int32_t k = 0; k < p.depth; k += kStep, b += p.ldb) {
+  for (int32_t k = 0; k < p.depth; k += 2, b += p.ldb) {
     if (wanted_rows > 0) {
       for (int32_t byte = 0; byte < p.prefetch.row_bytes; byte += 64) __builtin_prefetch(wanted + byte);
       wanted += p.prefetch.stride;
       --wanted_rows;
     }
     // The even and the odd k of a pair one after the other: half the broadcasts live at a time, no spills.
-    for (int32_t half = 0; half < kStep; ++half) {
+    for (int32_t half = 0; half < 2; ++half) {
       V x[kRows];
       for (int32_t r = 0; r < kRows; ++r) x[r] = hn::Set(d, a[r * p.lda + k + half]);
       for (int32_t j = 0; j < kVecs; ++j) {
         const auto word = hn::LoadU(du, b + j * kLanes);
-        const V value = hn::BitCast(d, !kBf16 ? word : half == 0 ? hn::ShiftLeft<16>(word) : hn::And(word, high));
-        for (int32_t r = 0; r < kRows; ++r) acc[r][j] = Fma(x[r], value, acc[r][j]);
+        const V value = hn::BitCast(d, half == 0 ? hn::ShiftLeft<16>(word) : hn::And(word, high));
+        for (int32_t r = 0; r < kRows; ++r) Accumulate(x[r], value, acc[r][j]);
       }
     }
   }
@@ -154,27 +162,26 @@ HWY_INLINE void ProductBlock(const TileProduct& p, int32_t row, int32_t column) 
   }
 }
 
-template <int32_t kRows, bool kBf16>
+template <int32_t kRows>
 void ProductRows(const TileProduct& p, int32_t row) {
   constexpr int32_t kVecs = kRows == 1 && kLanes < 16 ? 8 : 4;
   int32_t column = 0;
-  for (; column + kVecs * kLanes <= p.width; column += kVecs * kLanes) ProductBlock<kRows, kVecs, kBf16>(p, row, column);
-  for (; column + kLanes <= p.width; column += kLanes) ProductBlock<kRows, 1, kBf16>(p, row, column);
+  for (; column + kVecs * kLanes <= p.width; column += kVecs * kLanes) ProductBlock<kRows, kVecs>(p, row, column);
+  for (; column + kLanes <= p.width; column += kLanes) ProductBlock<kRows, 1>(p, row, column);
 }
 
-template <bool kBf16>
 void Product(const TileProduct& p) {
   constexpr int32_t kMaxRows = kLanes == 16 ? 6 : 3;
   const int32_t passes = (p.rows + kMaxRows - 1) / kMaxRows;
   for (int32_t pass = 0; pass < passes; ++pass) {
     const int32_t row = p.rows * pass / passes;
     switch (p.rows * (pass + 1) / passes - row) {
-      case 1: ProductRows<1, kBf16>(p, row); break;
-      case 2: ProductRows<2, kBf16>(p, row); break;
-      case 3: ProductRows<3, kBf16>(p, row); break;
-      case 4: if constexpr (kMaxRows > 3) ProductRows<4, kBf16>(p, row); break;
-      case 5: if constexpr (kMaxRows > 3) ProductRows<5, kBf16>(p, row); break;
-      case 6: if constexpr (kMaxRows > 3) ProductRows<6, kBf16>(p, row); break;
+      case 1: ProductRows<1>(p, row); break;
+      case 2: ProductRows<2>(p, row); break;
+      case 3: ProductRows<3>(p, row); break;
+      case 4: if constexpr (kMaxRows > 3) ProductRows<4>(p, row); break;
+      case 5: if constexpr (kMaxRows > 3) ProductRows<5>(p, row); break;
+      case 6: if constexpr (kMaxRows > 3) ProductRows<6>(p, row); break;
     }
   }
 }
@@ -273,7 +280,7 @@ void Exp2Array(const float* x, int32_t count, float* y) {
 }  // namespace
 
 const AttentionTiles& Tiles() {
-  static constexpr AttentionTiles kTiles = {Scale, Widen, Product<true>, Product<false>, Softmax, Fold, Finish, Exp2Array};
+  static constexpr AttentionTiles kTiles = {Scale, Widen, Product, Softmax, Fold, Finish, Exp2Array};
   return kTiles;
 }
 

@@ -25,8 +25,8 @@ struct Prefetch {
   int32_t rows = 0, row_bytes = 0, stride = 0;
 };
 
-// C [rows][width] (+)= A [rows][depth] B. B lies as in the pool, [depth / pack] rows of [.][pack] elements with ldb
-// 32-bit words from row to row, or is plain f32.
+// C [rows][width] (+)= A [rows][depth] B. B is bf16 as in the pool, depth / 2 rows of pairs, or plain f32, depth rows;
+// ldb 32-bit words from row to row in both.
 struct TileProduct {
   const float* a;
   int32_t lda;
@@ -53,8 +53,7 @@ struct AttentionTiles {
   // The first `columns` columns of bf16 [depth / 2][width][2] to f32 [depth][width].
   void (*widen)(const std::byte* src, int32_t depth, int32_t width, int32_t columns, float* dst);
   // Own product for few rows that reads bf16 as it lies. width is a multiple of 16.
-  void (*product_bf16)(const TileProduct& product);
-  void (*product_f32)(const TileProduct& product);
+  void (*product)(const TileProduct& product);
   // Online softmax over one tile. Rows that see nothing in it keep their state and get weight 0.
   void (*softmax)(const SoftmaxTile& tile, const AttentionState& state);
   // Merges a later chunk's state into an earlier one's. Rows that saw nothing in the chunk are left alone.
