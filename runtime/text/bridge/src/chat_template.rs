@@ -100,7 +100,7 @@ impl Template {
             .get_template(NAME)
             .map_err(|_| Failure::new(Code::Internal, "the template is gone"))?;
         let mut out = Bounded { bytes: Vec::new(), limit, full: false };
-        let result = template.render_to_write(Value::from_serialize(&context), &mut out);
+        let result = template.render_captured_to(Value::from_serialize(&context), &mut out);
         match result {
             Ok(_) => String::from_utf8(out.bytes)
                 .map_err(|_| Failure::new(Code::Internal, "the rendering is not UTF-8")),

@@ -4,6 +4,7 @@
 
 mod chat_template;
 mod ffi;
+mod pre_tokenizer;
 mod python_json;
 mod tokenizer;
 

@@ -2,24 +2,20 @@
 //! the caller splits the text at them, and their pieces come empty.
 
 use crate::ffi::Failure;
+use crate::pre_tokenizer::Gpt2;
 use tokenizers::models::bpe::BPE;
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::digits::Digits;
-use tokenizers::pre_tokenizers::sequence::Sequence;
-use tokenizers::pre_tokenizers::PreTokenizerWrapper;
-use tokenizers::Tokenizer;
+use tokenizers::{DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, TokenizerImpl};
 
 pub const PRE_TOKENIZERS: &str = "gpt-2 smollm";
 
 pub struct BpeTokenizer {
-    tokenizer: Tokenizer,
+    tokenizer: TokenizerImpl<BPE, NormalizerWrapper, Gpt2, PostProcessorWrapper, DecoderWrapper>,
 }
 
-fn pre_tokenizer(name: &str) -> Result<PreTokenizerWrapper, Failure> {
-    let byte_level = ByteLevel::new(false, false, true);
+fn pre_tokenizer(name: &str) -> Result<Gpt2, Failure> {
     match name {
-        "gpt-2" => Ok(byte_level.into()),
-        "smollm" => Ok(Sequence::new(vec![Digits::new(true).into(), byte_level.into()]).into()),
+        "gpt-2" => Ok(Gpt2 { digits: false }),
+        "smollm" => Ok(Gpt2 { digits: true }),
         _ => Err(Failure::invalid(format!(
             "pre-tokenizer \"{}\" is not known; known: {}",
             name.escape_default(),
@@ -55,7 +51,7 @@ impl BpeTokenizer {
             .vocab_and_merges(vocab, pairs)
             .build()
             .map_err(|e| Failure::invalid(format!("merges do not fit the vocabulary: {e}")))?;
-        let mut tokenizer = Tokenizer::new(bpe);
+        let mut tokenizer = TokenizerImpl::new(bpe);
         tokenizer.with_pre_tokenizer(Some(pre));
         Ok(BpeTokenizer { tokenizer })
     }
