@@ -1,0 +1,61 @@
+"""Copies the scheduler's sources and plants bugs in the copy: plant_bugs.py SOURCE_DIR TARGET_DIR.
+
+Bug N is on while the global `planted_bug` is N (planted_bugs_test.cc sets it, and names them). A text that is not found
+exactly once stops the build: the plants follow the code.
+"""
+import pathlib
+import sys
+
+# (number, file, text, text with the bug)
+PLANTS = [
+    (1, "scheduler.cc", "  sequence.blocks.Release();\n", "  if (planted_bug != 1) sequence.blocks.Release();\n"),
+    (2, "block_table.cc", "    blocks_.pop_back();\n",
+     "    if (planted_bug == 2 && blocks_.size() == 3) pool_->Release(blocks_.back());\n    blocks_.pop_back();\n"),
+    (3, "running_set.cc", "latest->order > sequence.order ? latest : nullptr;",
+     "latest->order > sequence.order ? (planted_bug == 3 ? items_.front() : latest) : nullptr;"),
+    (4, "sequence.cc", "  num_computed = 0;\n", "  if (planted_bug != 4) num_computed = 0;\n"),
+    (5, "block_table.cc", "BlocksFor(tokens) - size()", "BlocksFor(planted_bug == 5 ? tokens - 1 : tokens) - size()"),
+    (6, "scheduler.cc", "    if (sequence.ended()) continue;", "    if (planted_bug != 6 && sequence.ended()) continue;"),
+    (7, "step_planner.cc", "ShareBudget(uncomputed_, options_.step_tokens, shares_)",
+     "ShareBudget(uncomputed_, options_.step_tokens + (planted_bug == 7), shares_)"),
+    (8, "sequence.cc", "  ++preemptions;\n", "  ++preemptions;\n  if (planted_bug == 8) order += 1000000;\n"),
+    (9, "scheduler.cc", "  for (Sequence* sequence : waiting.items()) check(*sequence);\n",
+     "  if (planted_bug != 9)\n    for (Sequence* sequence : waiting.items()) check(*sequence);\n"),
+    (10, "scheduler.cc", "  ++sequences_finished;\n", "  sequences_finished += planted_bug == 10 ? 2 : 1;\n"),
+    (11, "batch_builder.cc", "block * kBlockTokens + position % kBlockTokens}",
+     "block * kBlockTokens + (position + (planted_bug == 11 && position > 70)) % kBlockTokens}"),
+    (12, "batch_builder.cc", "                      .position = position,\n",
+     "                      .position = position + (planted_bug == 12 ? static_cast<int32_t>(specs_.size()) : 0),\n"),
+    (13, "scheduler.cc", "    event.finish = sequence->ending;\n",
+     "    event.finish = sequence->ending;\n    if (planted_bug == 13) events.push_back(TokenEvent(event));\n"),
+    (14, "step_planner.cc", "    if (sequence->paused) continue;\n    if (static_cast",
+     "    if (planted_bug != 14 && sequence->paused) continue;\n    if (static_cast"),
+    (15, "step_budget.cc", "(i == 0 || uncomputed[i] == 1)", "((planted_bug != 15 && i == 0) || uncomputed[i] == 1)"),
+    (16, "step_planner.cc", "  if (preempted_.empty()) Admit(now);", "  if (preempted_.empty() || planted_bug == 16) Admit(now);"),
+    (17, "stop_rules.cc", "num_output >= rules.max_tokens", "num_output >= rules.max_tokens + (planted_bug == 17)"),
+    (18, "scheduler.cc", "  sequence.num_computed = end;\n",
+     "  sequence.num_computed = end;\n  if (planted_bug == 18 && sequence.uncomputed() > 1) --sequence.num_computed;\n"),
+    (19, "stop_rules.h", "num_output < rules.min_tokens", "num_output + (planted_bug == 19) < rules.min_tokens"),
+    (20, "scheduler.cc", "  for (Sequence& sequence : found->second->sequences) state_->End(sequence, reason);\n",
+     "  for (Sequence& sequence : found->second->sequences) {\n"
+     "    if (planted_bug == 20 && sequence.paused) continue;\n    state_->End(sequence, reason);\n  }\n"),
+]
+
+
+def main(source: pathlib.Path, target: pathlib.Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    texts = {f.name: f.read_text() for f in source.iterdir() if f.suffix in (".h", ".cc")}
+    planted = set()
+    for number, name, before, after in PLANTS:
+        if texts[name].count(before) != 1:
+            sys.exit(f"plant {number}: its text occurs {texts[name].count(before)} times in {name}")
+        texts[name] = texts[name].replace(before, after)
+        planted.add(name)
+    for name, text in texts.items():
+        if name in planted:
+            text = text.replace("namespace quire {\n", "extern int planted_bug;\nnamespace quire {\n", 1)
+        (target / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
