@@ -1,0 +1,126 @@
+#include "server/cli/bench_engine.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/log/check.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+int64_t NowNanos() { return Nanos(SteadyClock().Now()); }
+
+SchedulerOptions SchedulerOptionsFor(const RunnerLimits& limits) {
+  SchedulerOptions options;
+  options.context_tokens = limits.context_tokens;
+  options.step_tokens = limits.max_rows;
+  options.max_running = limits.max_seqs;
+  options.max_waiting = limits.max_seqs;
+  options.max_waiting_tokens = int64_t{limits.context_tokens} * limits.max_seqs;
+  options.max_queue_ns = INT64_MAX / 4;
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BenchEngine>> BenchEngine::Create(const LoadedModel& model, WorkerPool* pool,
+                                                                 const BenchEngineOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<CpuModelRunner> runner,
+                   CpuModelRunner::Create(model.config, model.weights,
+                                          {.kv_dtype = options.kv_dtype,
+                                           .num_blocks = options.num_blocks,
+                                           .max_rows = std::max(options.step_tokens, options.max_seqs),
+                                           .max_seqs = options.max_seqs,
+                                           .pool = pool}));
+  return std::unique_ptr<BenchEngine>(new BenchEngine(model, pool, options, std::move(runner)));
+}
+
+BenchEngine::BenchEngine(const LoadedModel& model, WorkerPool* pool, const BenchEngineOptions& options,
+                         std::unique_ptr<CpuModelRunner> runner)
+    : model_(model),
+      runner_(std::move(runner)),
+      scheduler_(SchedulerOptionsFor(runner_->Limits()), options.num_blocks),
+      builder_(runner_->Limits()),
+      sampler_({.vocab_size = model.config.vocab_size, .pool = pool}),
+      sampled_(static_cast<size_t>(options.max_seqs)),
+      random_(options.seed) {}
+
+RequestId BenchEngine::Submit(int32_t prompt_tokens, int32_t max_tokens) {
+  Request request;
+  request.id = RequestId{next_id_++};
+  for (int32_t i = 0; i < prompt_tokens; ++i) {
+    request.prompt.push_back(TokenId{static_cast<int32_t>(random_() % model_.config.vocab_size)});
+  }
+  request.sampling.temperature = 0;
+  request.stop.max_tokens = max_tokens;
+  request.stop.ignore_eos = true;
+  const RequestId id = request.id;
+  CHECK_OK(scheduler_.Add(std::move(request)));
+  return id;
+}
+
+void BenchEngine::Step(BenchTiming* timing) {
+  const int64_t start = NowNanos();
+  events_.clear();
+  const StepPlan& plan = scheduler_.Schedule(MonotonicTime{start});
+  std::span<Sampled> drawn;
+  int64_t built = start, ran = start, sampled = start;
+  if (plan.num_tokens > 0) {
+    const StepBatch& batch = builder_.Build(plan);
+    built = NowNanos();
+    const StepOutput out = runner_->Forward(batch);
+    ran = NowNanos();
+    drawn = std::span(sampled_).first(builder_.specs().size());
+    sampler_.Sample(out.logits, builder_.specs(), drawn);
+    sampled = NowNanos();
+  }
+  scheduler_.Commit(drawn, events_);
+  if (timing == nullptr) return;
+  const int64_t end = NowNanos();
+  timing->step_nanos.push_back(end - start);
+  timing->host_nanos[0] += built - start;
+  timing->host_nanos[1] += sampled - ran;
+  timing->host_nanos[2] += end - sampled;
+}
+
+BenchTiming BenchEngine::Prefill(int32_t prompt_tokens) {
+  BenchTiming timing;
+  timing.tokens = prompt_tokens;
+  (void)Submit(prompt_tokens, 1);
+  runner_->SetProfile(&timing.profile);
+  const int64_t start = NowNanos();
+  while (scheduler_.HasWork()) Step(&timing);
+  timing.seconds = static_cast<double>(NowNanos() - start) * 1e-9;
+  runner_->SetProfile(nullptr);
+  return timing;
+}
+
+BenchTiming BenchEngine::Decode(int32_t batch, int32_t prompt_tokens, int32_t output_tokens) {
+  std::vector<RequestId> ids;
+  for (int32_t i = 0; i < batch; ++i) ids.push_back(Submit(prompt_tokens, output_tokens + 1));
+  // A sequence that has its first token waits for the others, so that generation runs with the whole batch.
+  for (int32_t ready = 0; ready < batch;) {
+    Step(nullptr);
+    for (const TokenEvent& event : events_) {
+      scheduler_.SetPaused(event.sequence.request, true);
+      ++ready;
+    }
+  }
+  for (RequestId id : ids) scheduler_.SetPaused(id, false);
+
+  BenchTiming timing;
+  timing.step_nanos.reserve(static_cast<size_t>(output_tokens) + 1);
+  runner_->SetProfile(&timing.profile);
+  const int64_t start = NowNanos();
+  while (scheduler_.HasWork()) {
+    Step(&timing);
+    timing.tokens += static_cast<int64_t>(events_.size());
+  }
+  timing.seconds = static_cast<double>(NowNanos() - start) * 1e-9;
+  runner_->SetProfile(nullptr);
+  return timing;
+}
+
+}  // namespace quire

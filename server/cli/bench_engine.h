@@ -1,0 +1,70 @@
+// The engine's step loop without server, clock or delivery: scheduler, batch builder, runner, sampler on random
+// greedy requests that ignore EOS. For `quire bench`. One thread, the owner of the pool; model and pool outlive it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/worker_pool.h"
+#include "runtime/loader/model_loader.h"
+#include "runtime/model/cpu_model_runner.h"
+#include "runtime/sampling/sampler.h"
+#include "scheduler/batch_builder.h"
+#include "scheduler/scheduler.h"
+
+namespace quire {
+
+struct BenchEngineOptions {
+  int32_t step_tokens = 128;
+  int32_t max_seqs = 1;
+  int32_t num_blocks = 1;
+  KvDType kv_dtype = KvDType::kBF16;
+  uint64_t seed = 1;
+};
+
+// Time of the host's part of a step, beside the phases of the runner.
+inline constexpr std::array<std::string_view, 3> kHostPhaseNames = {"schedule", "sample", "commit"};
+
+struct BenchTiming {
+  double seconds = 0;
+  int64_t tokens = 0;                // drawn, or of the prompt
+  std::vector<int64_t> step_nanos;   // of every timed step
+  StepProfile profile;               // of the timed steps
+  std::array<int64_t, kHostPhaseNames.size()> host_nanos{};
+
+  double TokensPerSecond() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
+};
+
+class BenchEngine {
+ public:
+  static absl::StatusOr<std::unique_ptr<BenchEngine>> Create(const LoadedModel& model, WorkerPool* pool,
+                                                             const BenchEngineOptions& options);
+
+  // One prompt, from its arrival to its first token.
+  BenchTiming Prefill(int32_t prompt_tokens);
+  // `batch` prompts first, then `output_tokens` steps of all of them together, which alone are timed.
+  BenchTiming Decode(int32_t batch, int32_t prompt_tokens, int32_t output_tokens);
+
+ private:
+  BenchEngine(const LoadedModel& model, WorkerPool* pool, const BenchEngineOptions& options,
+              std::unique_ptr<CpuModelRunner> runner);
+  RequestId Submit(int32_t prompt_tokens, int32_t max_tokens);
+  void Step(BenchTiming* timing);
+
+  const LoadedModel& model_;
+  std::unique_ptr<CpuModelRunner> runner_;
+  Scheduler scheduler_;
+  BatchBuilder builder_;
+  Sampler sampler_;
+  std::vector<Sampled> sampled_;
+  std::vector<TokenEvent> events_;
+  std::mt19937_64 random_;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace quire
