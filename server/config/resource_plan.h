@@ -17,7 +17,7 @@ struct ResourceNeeds {
   int32_t max_context = 0;            // lower by configuration; 0 = the model's
   int64_t kv_cache_bytes = 0;         // asked for; 0 = choose
   int64_t limit_bytes = 0;            // of the cgroup or RAM
-  std::string limit_source;           // "cgroup memory.max" or "RAM", for the printed line
+  std::string limit_source{};           // "cgroup memory.max" or "RAM", for the printed line
 };
 
 inline constexpr int64_t kReserveBytes = int64_t{256} << 20;     // text, streams, libraries

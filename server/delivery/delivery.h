@@ -35,8 +35,8 @@ struct StreamSpec {
   int32_t tokens_per_message = 1;
   bool text = true, tokens = false;
   bool logprobs = false;            // logprob, rank and alternatives of listed tokens
-  std::vector<std::string> stop_strings;
-  std::vector<TokenId> stop_token_ids;
+  std::vector<std::string> stop_strings{};
+  std::vector<TokenId> stop_token_ids{};
   bool keep_stop = false;
   int32_t min_tokens = 0;
   MonotonicTime arrival{};
@@ -45,8 +45,8 @@ struct StreamSpec {
 struct DeliveryOptions {
   int64_t stream_buffer_bytes = 256 << 10;  // over it the request is paused; resumes at half
   int64_t slow_reader_ms = 30'000;          // paused without progress for this long: ended
-  std::function<void()> flush;              // called on the delivery thread after each batch with output
-  std::function<int64_t()> retry_delay_ms;  // for retriable ends; unset: 1000
+  std::function<void()> flush{};            // called on the delivery thread after each batch with output
+  std::function<int64_t()> retry_delay_ms{};// for retriable ends; unset: 1000
 };
 
 // All outlive the delivery.

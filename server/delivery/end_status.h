@@ -13,7 +13,7 @@ namespace quire {
 struct FailureFacts {
   FinishReason reason = FinishReason::kNone;
   SampleOutcome outcome = SampleOutcome::kToken;  // for kError
-  std::string_view stage;                         // "intake", "queue", "prefill", "decode"
+  std::string_view stage{};                       // "intake", "queue", "prefill", "decode"
   int64_t generated_tokens = 0;
   int64_t retry_delay_ms = 0;                     // for ends that may be retried
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,13 @@ StepPhase PhaseOf(const StepPlan& plan) {
   return prefill ? (decode ? StepPhase::kMixed : StepPhase::kPrefill) : StepPhase::kDecode;
 }
 
+// The inbox bounds requests: whoever holds a slot is never refused for the length of the queue, even if batch and
+// queue fill up within one step.
+SchedulerOptions Widen(SchedulerOptions options, int32_t slots) {
+  options.max_waiting = std::max(options.max_waiting, slots);
+  return options;
+}
+
 // Adds the time since the last call to a stage; one clock read per stage.
 class StageTimer {
  public:
@@ -58,7 +66,7 @@ struct EngineCore::State {
   State(const SchedulerOptions& options, const EngineLinks& engine_links)
       : links(engine_links),
         limits(links.runner->Limits()),
-        scheduler(options, limits.num_blocks),
+        scheduler(Widen(options, links.inbox->slots()), limits.num_blocks),
         builder(limits),
         sampler({.vocab_size = limits.vocab_size, .pool = links.pool}) {
     CHECK_LE(options.step_tokens, limits.max_rows);

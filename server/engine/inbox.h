@@ -41,7 +41,8 @@ class Inbox {
   // Drain: everything that was never scheduled; everything.
   void AbortNotStarted(FinishReason reason);
   void AbortAll(FinishReason reason);
-  int32_t live() const;
+  int32_t live() const;   // slots in use
+  int32_t slots() const { return max_live_; }
   // Waits until no request holds a slot; false if `timeout` passes first.
   bool WaitUntilEmpty(absl::Duration timeout);
 

@@ -30,7 +30,7 @@ RequestId NextRequestId();
 struct IntakeOptions {
   CapacityLimits capacity;
   int32_t vocab_size = 0;
-  std::vector<TokenId> eos_ids;
+  std::vector<TokenId> eos_ids{};
   int32_t default_max_tokens = 512;
   int64_t max_request_ms = 600'000;  // time limits are cut to it
   int32_t max_jobs = 128;            // Tokenize and Detokenize jobs that may wait

@@ -15,13 +15,13 @@ struct HealthReport {
   bool live = true;      // false once the watchdog has given up
   bool started = false;  // warm-up is over
   bool ready = false;    // SERVING
-  std::string why;       // if not ready: "loading", "draining", "stalled"
+  std::string why{};     // if not ready: "loading", "draining", "stalled"
 };
 
 struct ExposerOptions {
   std::string listen = "127.0.0.1:8080";  // host:port; port 0: any
-  std::function<HealthReport()> health;
-  std::function<std::string()> metrics, load;  // bodies; "" until there is something to scrape
+  std::function<HealthReport()> health{};
+  std::function<std::string()> metrics{}, load{};  // bodies; "" until there is something to scrape
 };
 
 class Exposer {

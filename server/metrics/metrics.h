@@ -17,8 +17,8 @@ namespace quire {
 
 // What does not change while the process runs.
 struct MetricsInfo {
-  std::string version, revision, isa, numeric_id;
-  std::string model, architecture, quantization, kv_dtype;
+  std::string version{}, revision{}, isa{}, numeric_id{};
+  std::string model{}, architecture{}, quantization{}, kv_dtype{};
   int32_t context_tokens = 0, num_blocks = 0, threads = 0;
   int64_t weights_bytes = 0, kv_bytes = 0, scratch_bytes = 0, text_bytes = 0;
   int64_t memory_limit_bytes = 0;  // cgroup or RAM
@@ -33,13 +33,13 @@ struct CallCount {
 // Where numbers come from; called at each scrape, from any thread. Unset: zeros. Before the engine exists
 // (loading) the sources give default values.
 struct MetricsSources {
-  std::function<StreamStats()> streams;
-  std::function<StepStats()> steps;
-  std::function<IntakeStats()> intake;
-  std::function<std::vector<CallCount>()> calls;
-  std::function<int64_t()> pulse_age_ns;
-  std::function<bool()> ready, draining;
-  std::function<uint64_t()> watchdog_stalls;
+  std::function<StreamStats()> streams{};
+  std::function<StepStats()> steps{};
+  std::function<IntakeStats()> intake{};
+  std::function<std::vector<CallCount>()> calls{};
+  std::function<int64_t()> pulse_age_ns{};
+  std::function<bool()> ready{}, draining{};
+  std::function<uint64_t()> watchdog_stalls{};
 };
 
 class Metrics final : public prometheus::Collectable {

@@ -45,7 +45,7 @@ void Absorb(OutDelta delta, Result& result) {
 }
 
 // least: tokens per message; 0 = all at the end.
-Result Run(const Case& c, int32_t least, int64_t soft_bytes = 1 << 20) {
+Result Play(const Case& c, int32_t least, int64_t soft_bytes = 1 << 20) {
   OutputText text(c.stops);
   Result result;
   int32_t drawn = 0;
@@ -98,9 +98,9 @@ TEST(OutputText, EveryWayToCutTheStreamGivesTheUnaryResult) {
     for (int32_t n = random.Between(0, 3); n > 0; --n) c.stops.push_back(RandomBytes(random, 3, true));
     c.min_tokens = random.Chance(30) ? random.Between(1, 8) : 0;
     c.keep_stop = random.Chance(30);
-    const Result unary = Run(c, 0);
-    for (const int32_t least : {1, 2, 3, 7, 256}) EXPECT_EQ(Run(c, least), unary) << least;
-    EXPECT_EQ(Run(c, 0, 4), unary) << "small slices";
+    const Result unary = Play(c, 0);
+    for (const int32_t least : {1, 2, 3, 7, 256}) EXPECT_EQ(Play(c, least), unary) << least;
+    EXPECT_EQ(Play(c, 0, 4), unary) << "small slices";
   }
 }
 
@@ -113,18 +113,18 @@ TEST(OutputText, AStopCutAtEveryByteAndEveryTokenSplitGivesTheSameText) {
       Case c{.pieces = {bytes.substr(0, first), bytes.substr(first, second - first), bytes.substr(second)},
              .stops = {stop}};
       for (const int32_t least : {0, 1}) {
-        const Result result = Run(c, least);
+        const Result result = Play(c, least);
         ASSERT_EQ(result.text, before) << first << " " << second;
         EXPECT_EQ(result.matched, 0);
       }
       c.keep_stop = true;
-      ASSERT_EQ(Run(c, 1).text, before + stop) << first << " " << second;
+      ASSERT_EQ(Play(c, 1).text, before + stop) << first << " " << second;
     }
   }
 }
 
 TEST(OutputText, ATokenAcrossTheCutIsListedWithItsVisibleBytes) {
-  const Result result = Run({.pieces = {"ab", "cdEN", "D", "x"}, .stops = {"END"}}, 1);
+  const Result result = Play({.pieces = {"ab", "cdEN", "D", "x"}, .stops = {"END"}}, 1);
   EXPECT_EQ(result.text, "abcd");
   EXPECT_THAT(result.ids, testing::ElementsAre(0, 1));
   EXPECT_THAT(result.visible, testing::ElementsAre(2, 2));
@@ -133,12 +133,12 @@ TEST(OutputText, ATokenAcrossTheCutIsListedWithItsVisibleBytes) {
 
 TEST(OutputText, StopStringsCountFromMinTokensOn) {
   const Case c{.pieces = {"x", "END", "y", "END", "z"}, .stops = {"END"}, .min_tokens = 3};
-  EXPECT_EQ(Run(c, 1).text, "xENDy");
+  EXPECT_EQ(Play(c, 1).text, "xENDy");
 }
 
 TEST(OutputText, AMatchMayBeginBeforeMinTokens) {
   const Case c{.pieces = {"aE", "ND", "z"}, .stops = {"END"}, .min_tokens = 2};
-  EXPECT_EQ(Run(c, 1).text, "a");
+  EXPECT_EQ(Play(c, 1).text, "a");
 }
 
 TEST(OutputText, HeldBytesComeOutWhenTheyCannotMatchAnyMore) {
@@ -151,19 +151,19 @@ TEST(OutputText, HeldBytesComeOutWhenTheyCannotMatchAnyMore) {
 }
 
 TEST(OutputText, ACodePointIsNeverSplitAcrossDeltas) {
-  const Result result = Run({.pieces = {"\xF0\x9F", "\x98", "\x80", "!"}, .stops = {}}, 1);
+  const Result result = Play({.pieces = {"\xF0\x9F", "\x98", "\x80", "!"}, .stops = {}}, 1);
   EXPECT_EQ(result.text, "\xF0\x9F\x98\x80!");
   EXPECT_EQ(result.deltas, 2);
 }
 
 TEST(OutputText, WhatCanNeverCompleteIsReplacedOncePerSubpart) {
-  EXPECT_EQ(Run({.pieces = {"\xE2\x82", "A", "\xF0\x9F\x98"}, .stops = {}}, 1).text, "\xEF\xBF\xBD" "A\xEF\xBF\xBD");
+  EXPECT_EQ(Play({.pieces = {"\xE2\x82", "A", "\xF0\x9F\x98"}, .stops = {}}, 1).text, "\xEF\xBF\xBD" "A\xEF\xBF\xBD");
 }
 
 TEST(OutputText, WithoutStopStringsEachWholeTokenIsReadyAtOnce) {
-  EXPECT_EQ(Run({.pieces = {"one", " two", " three"}, .stops = {}}, 1).deltas, 3);
-  EXPECT_EQ(Run({.pieces = {"one", " two", " three"}, .stops = {}}, 2).deltas, 2);
-  EXPECT_EQ(Run({.pieces = {"one", " two", " three"}, .stops = {}}, 0).deltas, 1);
+  EXPECT_EQ(Play({.pieces = {"one", " two", " three"}, .stops = {}}, 1).deltas, 3);
+  EXPECT_EQ(Play({.pieces = {"one", " two", " three"}, .stops = {}}, 2).deltas, 2);
+  EXPECT_EQ(Play({.pieces = {"one", " two", " three"}, .stops = {}}, 0).deltas, 1);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ class Pipeline {
   explicit Pipeline(PipelineOptions options = {}, const Clock* clock = nullptr)
       : clock_(clock != nullptr ? clock : &steady_),
         runner(options.model),
+        tokenizer(Pieces(options.model.limits.vocab_size)),
         encoder(&tokenizer, nullptr),
         inbox(options.max_live),
         intake({.capacity = {options.scheduler.context_tokens, options.model.limits.num_blocks},
@@ -75,6 +76,15 @@ class Pipeline {
     call.status = intake.Submit(std::move(request));
     if (!call.status.ok()) delivery.Discard(call.id);
     return call;
+  }
+
+  // One for every id of the fake model that the fake tokenizer has no token for; some split code points.
+  static std::vector<std::string> Pieces(int32_t vocab_size) {
+    std::vector<std::string> pieces;
+    for (int32_t id = FakeTokenizer::kFirstPiece; id < vocab_size; ++id) {
+      pieces.push_back(id % 3 == 0 ? "\xF0\x9F" : id % 3 == 1 ? "\x98\x80" : " word" + std::to_string(id));
+    }
+    return pieces;
   }
 
  private:

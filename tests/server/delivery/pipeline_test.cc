@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "runtime/base/error_info.h"
 #include "tests/testing/mix.h"
 
@@ -125,15 +126,57 @@ TEST(Pipeline, DrainLetsRunningRequestsFinishAndRefusesTheRest) {
 
 TEST(Pipeline, DrainCutsOffWhatDoesNotFinishInTime) {
   PipelineOptions options;
-  options.delivery.stream_buffer_bytes = 10;
+  options.model.nan_row = [](const FakeRow&) {  // a slow model: 400 tokens take most of a second
+    absl::SleepFor(absl::Milliseconds(2));
+    return false;
+  };
   Pipeline p(options);
   p.Start();
-  const auto stuck = p.Submit(Pipeline::Ask("stuck", 300));
-  stuck.sink->SetBufferedBytes(1000);  // nobody reads: it is paused and cannot finish
+  const auto slow = p.Submit(Pipeline::Ask("x", 400));
+  while (slow.sink->deltas().empty()) std::this_thread::yield();
+  EXPECT_FALSE(DrainRequests(p.intake, p.inbox, absl::Milliseconds(20)));
+  ASSERT_TRUE(slow.sink->WaitForEnd());
+  EXPECT_EQ(GetErrorInfo(slow.sink->ends()[0]).reason, "SHUTDOWN");
+  EXPECT_TRUE(slow.sink->finished().empty());
+  ExpectAtRest(p);
+}
+
+TEST(Pipeline, ASlowReaderStopsComputingAndCatchesUp) {
+  PipelineOptions options;
+  options.delivery.stream_buffer_bytes = 10;
+  options.model.nan_row = [](const FakeRow&) {
+    absl::SleepFor(absl::Milliseconds(1));
+    return false;
+  };
+  Pipeline p(options);
+  p.Start();
+  const auto slow = p.Submit(Pipeline::Ask("x", 400));
+  slow.sink->SetBufferedBytes(1000);
   while (p.delivery.Stats().paused == 0) std::this_thread::yield();
-  EXPECT_FALSE(DrainRequests(p.intake, p.inbox, absl::Milliseconds(50)));
-  ASSERT_TRUE(stuck.sink->WaitForEnd());
-  EXPECT_EQ(stuck.sink->ends()[0].code(), absl::StatusCode::kUnavailable);
+  const auto other = p.Submit(Pipeline::Ask("y", 5));
+  ASSERT_TRUE(other.sink->WaitForEnd()) << "a neighbour is not held up";
+  EXPECT_TRUE(slow.sink->ends().empty());
+  slow.sink->SetBufferedBytes(0);
+  ASSERT_TRUE(slow.sink->WaitForEnd());
+  EXPECT_EQ(slow.sink->finished()[0].usage->completion_tokens, 400);
+  ExpectAtRest(p);
+}
+
+TEST(Pipeline, ABurstThatFillsBatchAndQueueIsAcceptedWhole) {
+  PipelineOptions options;
+  options.scheduler.max_running = 4;
+  options.scheduler.max_waiting = 6;
+  options.max_live = 10;
+  Pipeline p(options);
+  std::vector<Pipeline::Call> calls;
+  for (int i = 0; i < 11; ++i) calls.push_back(p.Submit(Pipeline::Ask("burst", 3)));
+  EXPECT_EQ(GetErrorInfo(calls.back().status).reason, "QUEUE_FULL");
+  calls.pop_back();
+  p.Start();  // the engine finds all ten at its first step
+  for (const auto& call : calls) {
+    ASSERT_TRUE(call.sink->WaitForEnd());
+    EXPECT_TRUE(call.sink->ends()[0].ok()) << call.sink->ends()[0];
+  }
   ExpectAtRest(p);
 }
 
