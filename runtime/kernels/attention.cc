@@ -16,7 +16,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/kernels/attention_plan.h"
 #include "runtime/kernels/attention_tiles.h"
-#include "runtime/kernels/onednn/brgemm.h"
+#include "runtime/kernels/attention_ukernels.h"
 #include "runtime/tensor/arena.h"
 
 namespace quire {
@@ -31,17 +31,6 @@ int32_t OwnTileRows(IsaLevel isa) { return isa >= IsaLevel::kAvx512 ? 12 : isa >
 
 struct alignas(128) Counter {
   std::atomic<int32_t> value{0};
-};
-
-// A tile of which no row sees more than the first 16, 32 or 48 tokens is computed that far: the rest has weight 0.
-constexpr int32_t kTokenStep = 16;
-constexpr int32_t kTokenSizes = kBlockTokens / kTokenStep;
-
-// Ukernels of one row count, by tokens; empty where none is needed.
-struct Ukernels {
-  Brgemm qk[kTokenSizes];
-  Brgemm pv[kTokenSizes];       // panels of 64 dims
-  Brgemm pv_tail[kTokenSizes];  // the last panel, if narrower
 };
 
 struct Scratch {
@@ -64,8 +53,7 @@ struct AttentionKernel::State {
   bool sequential = false;  // no ukernels
   int32_t stride = 0;       // of rows of o
   float q_factor = 0;       // scale * log2(e)
-  Ukernels ukernels[kQueryTileRows + 1];  // by rows
-  size_t ukernel_scratch = 0;
+  AttentionUkernels ukernels;
   std::unique_ptr<AttentionPlan> plan;
   Arena arena;
   std::vector<Scratch> scratch;           // [workers]
@@ -75,8 +63,7 @@ struct AttentionKernel::State {
   const BlockId* block_ids = nullptr;
   int64_t macs = 0, kv_bytes = 0;
 
-  absl::Status MakeUkernels();
-  absl::Status AddRows(int32_t rows, int32_t tokens);
+  void ChooseProducts();
   absl::Status TakeScratch();
   AttentionState StateAt(float* base, int32_t rows) const {
     return {base, base + RoundUp16(rows), base + 2 * RoundUp16(rows), stride};
@@ -91,37 +78,22 @@ struct AttentionKernel::State {
   void WriteOut(const AttentionItem& item, const AttentionState& state, const AttentionIo& io) const;
 };
 
-absl::Status AttentionKernel::State::AddRows(int32_t rows, int32_t tokens) {
-  const int32_t dim = layout.head_dim, tail = dim % KvLayout::kPanelDims, size = tokens / kTokenStep - 1;
-  const auto make = [&](Brgemm& slot, const BrgemmShape& shape) -> absl::Status {
-    ASSIGN_OR_RETURN(slot, Brgemm::Create(shape));
-    ukernel_scratch = std::max(ukernel_scratch, slot.scratch_bytes());
-    return absl::OkStatus();
-  };
-  Ukernels& set = ukernels[rows];
-  RETURN_IF_ERROR(make(set.qk[size], {.m = rows, .n = tokens, .k = dim, .lda = dim, .ldb = kBlockTokens,
-                                      .ldc = kBlockTokens, .add_c = false}));
-  BrgemmShape pv = {.m = rows, .n = KvLayout::kPanelDims, .k = tokens, .lda = kBlockTokens,
-                    .ldb = KvLayout::kPanelDims, .ldc = stride, .add_c = true};
-  if (dim >= KvLayout::kPanelDims) RETURN_IF_ERROR(make(set.pv[size], pv));
-  pv.n = pv.ldb = tail;
-  if (tail != 0) RETURN_IF_ERROR(make(set.pv_tail[size], pv));
-  return absl::OkStatus();
-}
-
-absl::Status AttentionKernel::State::MakeUkernels() {
-  if (sequential) return absl::OkStatus();
-  const int32_t last_heads = tiling.group - (tiling.head_tiles - 1) * tiling.heads_per_tile;
-  for (int32_t token = 1; token <= tiling.tokens_per_tile; ++token) {
-    const int32_t rows = token * tiling.heads_per_tile;
-    if (rows > own_rows) RETURN_IF_ERROR(AddRows(rows, kBlockTokens));
+// Own tile for few rows, ukernels for the rest. Where these cannot be generated, or would not give the own tile's bits,
+// the own tile serves all it can.
+void AttentionKernel::State::ChooseProducts() {
+  const bool own_possible = options.isa >= IsaLevel::kAvx2 && layout.dtype == KvDType::kBF16 && layout.head_dim % 16 == 0;
+  if (options.products == AttentionProducts::kFastest && own_possible) own_rows = OwnTileRows(options.isa);
+  sequential = options.products == AttentionProducts::kSequential || options.isa == IsaLevel::kScalar;
+  if (sequential) return;
+  const absl::Status status = ukernels.Generate(layout, tiling, own_rows, stride);
+  if (!status.ok()) {
+    sequential = true;
+  } else if (ukernels.EqualSequentialFma()) {
+    return;
   }
-  if (last_heads != tiling.heads_per_tile && last_heads > own_rows) RETURN_IF_ERROR(AddRows(last_heads, kBlockTokens));
-  if (tiling.max_rows() <= own_rows) return absl::OkStatus();
-  for (int32_t tokens = kTokenStep; tokens < kBlockTokens; tokens += kTokenStep) {  // whole query tiles only
-    RETURN_IF_ERROR(AddRows(tiling.max_rows(), tokens));
-  }
-  return absl::OkStatus();
+  if (own_possible) own_rows = kQueryTileRows;
+  LOG(WARNING) << "attention without oneDNN ukernels: "
+               << (status.ok() ? "their results depend on the number of rows" : status.ToString());
 }
 
 absl::Status AttentionKernel::State::TakeScratch() {
@@ -130,7 +102,7 @@ absl::Status AttentionKernel::State::TakeScratch() {
   const size_t s = Arena::Align(sizeof(float) * rows * kBlockTokens);
   const size_t kv = Arena::Align(sizeof(float) * layout.tile_elements());
   const size_t state = Arena::Align(sizeof(float) * AttentionPlan::StateFloats(rows, stride));
-  const size_t ukernel = Arena::Align(ukernel_scratch);
+  const size_t ukernel = Arena::Align(ukernels.scratch_bytes());
   const size_t per_worker = q + s + kv + 2 * state + ukernel + 128;  // no line shared by two workers
   const size_t partial = Arena::Align(sizeof(float) * plan->max_state_floats());
   ASSIGN_OR_RETURN(arena, Arena::Create(per_worker * options.workers + partial));
@@ -172,7 +144,7 @@ void AttentionKernel::State::Scores(int32_t rows, int32_t tokens, const Scratch&
     product.b = reinterpret_cast<const std::byte*>(b);
     SequentialProduct(product);
   } else {
-    ukernels[rows].qk[tokens / kTokenStep - 1].Run(w.q, b, w.s, w.ukernel);
+    ukernels.Scores(rows, tokens).Run(w.q, b, w.s, w.ukernel);
   }
 }
 
@@ -196,8 +168,7 @@ void AttentionKernel::State::AddValues(int32_t rows, int32_t tokens, const Scrat
       product.b = reinterpret_cast<const std::byte*>(b);
       SequentialProduct(product);
     } else {
-      const Ukernels& set = ukernels[rows];
-      (width == KvLayout::kPanelDims ? set.pv : set.pv_tail)[tokens / kTokenStep - 1].Run(w.s, b, product.c, w.ukernel);
+      ukernels.Values(rows, tokens, width).Run(w.s, b, product.c, w.ukernel);
     }
   }
 }
@@ -211,7 +182,7 @@ void AttentionKernel::State::RunChunk(const AttentionItem& item, int32_t chunk, 
   const BlockId* table = block_ids + item.table_begin;
   const int32_t tiles_in_item = std::min(item.tiles(), item.chunk_end * kChunkTiles);
   const int32_t end = std::min(tiles_in_item, (chunk + 1) * kChunkTiles);
-  const bool any_size = rows <= own_rows || rows == tiling.max_rows() || sequential;
+  const bool any_size = rows <= own_rows || sequential || ukernels.HasShortTiles(rows);
   const int32_t v_words = std::min(layout.head_dim, KvLayout::kPanelDims);
   for (int32_t tile = chunk * kChunkTiles; tile < end; ++tile) {
     const int32_t visible = item.visible - tile * kBlockTokens;
@@ -288,14 +259,7 @@ absl::StatusOr<std::unique_ptr<AttentionKernel>> AttentionKernel::Create(const A
   state->tiles = &AttentionTilesFor(options.isa);
   state->stride = RoundUp16(shape.head_dim);
   state->q_factor = static_cast<float>(shape.scale * kLog2E);
-  state->sequential = options.products == AttentionProducts::kSequential || options.isa == IsaLevel::kScalar;
-  if (options.products == AttentionProducts::kFastest && options.kv_dtype == KvDType::kBF16 && shape.head_dim % 16 == 0) {
-    state->own_rows = OwnTileRows(options.isa);
-  }
-  if (const absl::Status status = state->MakeUkernels(); !status.ok()) {
-    LOG(WARNING) << "attention without generated code, slow: " << status;
-    state->sequential = true;
-  }
+  state->ChooseProducts();
   state->plan = std::make_unique<AttentionPlan>(AttentionPlanOptions{
       .tiling = state->tiling, .num_kv_heads = shape.num_kv_heads, .workers = options.workers,
       .max_rows = options.max_rows, .max_seqs = options.max_seqs, .context_tokens = options.context_tokens,

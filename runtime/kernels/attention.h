@@ -69,7 +69,7 @@ class AttentionKernel {
   int64_t planned_macs() const;
   // KV bytes that the planned step reads, per layer.
   int64_t planned_kv_bytes() const;
-  bool uses_ukernels() const;  // false: no code could be generated here, slow
+  bool uses_ukernels() const;  // false: no code could be generated here
 
  private:
   struct State;

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "runtime/base/cpu_features.h"
 #include "runtime/kernels/attention_tiles.h"
+#include "runtime/kernels/attention_ukernels.h"
 
 namespace quire {
 namespace {
@@ -85,6 +86,16 @@ TEST_F(BrgemmTest, ZeroWeightsDoNotHideNaN) {
   b[5 * 16 + 3] = std::nanf("");
   Run(*brgemm, a.data(), b.data(), c.data());
   for (int32_t n = 0; n < 16; ++n) EXPECT_EQ(std::isnan(c[n]), n == 3);
+}
+
+TEST_F(BrgemmTest, StartUpSelfTestAcceptsThisProcessor) {
+  for (int32_t dim : {40, 64, 128}) {
+    AttentionUkernels ukernels;
+    ASSERT_TRUE(ukernels.Generate(KvLayout::Make(KvDType::kBF16, 1, dim), QueryTiling::Make(3), 12, (dim + 15) / 16 * 16).ok());
+    EXPECT_TRUE(ukernels.EqualSequentialFma()) << dim;
+    EXPECT_TRUE(ukernels.HasShortTiles(48));
+    EXPECT_FALSE(ukernels.HasShortTiles(45));
+  }
 }
 
 TEST(Brgemm, RefusesAnImpossibleShape) {
