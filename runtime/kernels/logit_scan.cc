@@ -83,9 +83,11 @@ void ExpSumGroupsImpl(const float* x, int32_t count, ExpScale e, float* sums) {
 }
 
 int32_t CollectAtLeastImpl(const float* HWY_RESTRICT x, int32_t count, float threshold,
-                           int32_t first_id, int32_t* HWY_RESTRICT ids, float* HWY_RESTRICT values) {
+                           int32_t first_id, CollectOut out) {
   const D d;
   const hn::RebindToSigned<D> di;
+  int32_t* HWY_RESTRICT ids = out.ids;
+  float* HWY_RESTRICT values = out.values;
   const V limit = hn::Set(d, threshold);
   int32_t found = 0, i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -180,9 +182,9 @@ void ExpSumGroups(const float* x, int32_t count, ExpScale e, float* sums) {
   HWY_DYNAMIC_DISPATCH(ExpSumGroupsImpl)(x, count, e, sums);
 }
 
-int32_t CollectAtLeast(const float* x, int32_t count, float threshold, int32_t first_id, int32_t* ids,
-                       float* values) {
-  return HWY_DYNAMIC_DISPATCH(CollectAtLeastImpl)(x, count, threshold, first_id, ids, values);
+int32_t CollectAtLeast(const float* x, int32_t count, float threshold, int32_t first_id,
+                       CollectOut out) {
+  return HWY_DYNAMIC_DISPATCH(CollectAtLeastImpl)(x, count, threshold, first_id, out);
 }
 
 CompareCounts CountAgainst(const float* x, int32_t count, float value) {

@@ -26,12 +26,16 @@ void ExpSumGroupsRef(const float* x, int32_t count, ExpScale e, float* sums);
 void ExpEach(const float* x, int32_t count, ExpScale e, float* out);
 void ExpEachRef(const float* x, int32_t count, ExpScale e, float* out);
 
-// Writes index + first_id and value of each x[i] >= threshold, ascending, and returns their number. ids and values
-// have room for kScanPad elements more.
-int32_t CollectAtLeast(const float* x, int32_t count, float threshold, int32_t first_id, int32_t* ids,
-                       float* values);
+// Where CollectAtLeast writes: kScanPad elements more than it finds.
+struct CollectOut {
+  int32_t* ids;
+  float* values;
+};
+// Writes index + first_id and value of each x[i] >= threshold, ascending, and returns their number.
+int32_t CollectAtLeast(const float* x, int32_t count, float threshold, int32_t first_id,
+                       CollectOut out);
 int32_t CollectAtLeastRef(const float* x, int32_t count, float threshold, int32_t first_id,
-                          int32_t* ids, float* values);
+                          CollectOut out);
 
 struct CompareCounts {
   int32_t greater = 0, equal = 0;

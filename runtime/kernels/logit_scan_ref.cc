@@ -46,12 +46,12 @@ void ExpSumGroupsRef(const float* x, int32_t count, ExpScale e, float* sums) {
 }
 
 int32_t CollectAtLeastRef(const float* x, int32_t count, float threshold, int32_t first_id,
-                          int32_t* ids, float* values) {
+                          CollectOut out) {
   int32_t found = 0;
   for (int32_t i = 0; i < count; ++i) {
     if (!(x[i] >= threshold)) continue;
-    ids[found] = first_id + i;
-    values[found++] = x[i];
+    out.ids[found] = first_id + i;
+    out.values[found++] = x[i];
   }
   return found;
 }

@@ -12,7 +12,7 @@ namespace quire {
 struct Candidate {
   float logit;
   int32_t id;
-  float mass;  // e((logit - best) / temperature): 1 for the best
+  float mass;  // e((logit - best) / temperature): 1 for the best, never negative
 };
 
 using Candidates = std::span<Candidate>;
@@ -35,7 +35,7 @@ Candidate MassCut(Candidates work, double mass);
 Candidates KeepUpTo(Candidates all, const Candidate& cut);  // cut and what is better
 Candidates KeepAtLeast(Candidates all, float mass);
 
-double TotalMass(Candidates all);  // summed in the order given
+double TotalMass(Candidates all);  // a fixed order of additions
 // The first candidate whose running sum exceeds u * TotalMass, in the order given. all is not empty, u in [0, 1).
 TokenId DrawFrom(Candidates all, double u);
 

@@ -26,7 +26,7 @@ Candidates CollectCandidates(const LogitsRow& row, float threshold, SampleScratc
   for (int32_t g = 0; g < row.groups(); ++g) {
     if (!(row.group_max[static_cast<size_t>(g)] >= threshold)) continue;
     count += CollectAtLeast(row.group(g), row.group_size(g), threshold, g * kLogitGroup,
-                            scratch.ids.data() + count, scratch.values.data() + count);
+                            {scratch.ids.data() + count, scratch.values.data() + count});
   }
   for (int32_t i = 0; i < count; ++i) {
     const auto at = static_cast<size_t>(i);

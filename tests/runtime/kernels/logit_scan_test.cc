@@ -84,8 +84,8 @@ TEST_P(LogitScan, CollectsIdsAndValuesAscending) {
       const size_t room = x.size() + kScanPad;
       std::vector<int32_t> ids(room), want_ids(room);
       std::vector<float> values(room), want_values(room);
-      const int32_t n = CollectAtLeast(x.data(), count, threshold, 512, ids.data(), values.data());
-      ASSERT_EQ(n, CollectAtLeastRef(x.data(), count, threshold, 512, want_ids.data(), want_values.data()));
+      const int32_t n = CollectAtLeast(x.data(), count, threshold, 512, {ids.data(), values.data()});
+      ASSERT_EQ(n, CollectAtLeastRef(x.data(), count, threshold, 512, {want_ids.data(), want_values.data()}));
       for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
         ASSERT_EQ(ids[i], want_ids[i]);
         ASSERT_EQ(values[i], want_values[i]);
