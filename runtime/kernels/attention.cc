@@ -33,6 +33,11 @@ struct alignas(128) Counter {
   std::atomic<int32_t> value{0};
 };
 
+// What one product works on: the first `tokens` of a tile, for `rows` rows.
+struct TileSize {
+  int32_t rows, tokens;
+};
+
 struct Scratch {
   float* q;   // [rows][head_dim], scaled
   float* s;   // [rows][64]
@@ -71,8 +76,8 @@ struct AttentionKernel::State {
   void RunItem(const AttentionItem& item, const Scratch& scratch, const KvLayerView& kv, const AttentionIo& io);
   void RunChunk(const AttentionItem& item, int32_t chunk, const Scratch& scratch, const KvLayerView& kv,
                 const AttentionState& state) const;
-  void Scores(int32_t rows, int32_t tokens, const Scratch& scratch, const std::byte* k_tile, const Prefetch& next) const;
-  void AddValues(int32_t rows, int32_t tokens, const Scratch& scratch, const std::byte* v_tile, const Prefetch& next_k,
+  void Scores(TileSize size, const Scratch& scratch, const std::byte* k_tile, const Prefetch& next) const;
+  void AddValues(TileSize size, const Scratch& scratch, const std::byte* v_tile, const Prefetch& next_k,
                  const AttentionState& state) const;
   const float* Widened(const std::byte* tile, int32_t depth, int32_t width, int32_t columns, float* buffer) const;
   void WriteOut(const AttentionItem& item, const AttentionState& state, const AttentionIo& io) const;
@@ -130,8 +135,9 @@ const float* AttentionKernel::State::Widened(const std::byte* tile, int32_t dept
   return buffer;
 }
 
-void AttentionKernel::State::Scores(int32_t rows, int32_t tokens, const Scratch& w, const std::byte* k_tile,
+void AttentionKernel::State::Scores(TileSize size, const Scratch& w, const std::byte* k_tile,
                                     const Prefetch& next) const {
+  const auto [rows, tokens] = size;
   const int32_t dim = layout.head_dim;
   TileProduct product = {.a = w.q, .lda = dim, .b = k_tile, .ldb = kBlockTokens, .depth = dim, .width = tokens,
                          .c = w.s, .ldc = kBlockTokens, .rows = rows, .add = false, .prefetch = next};
@@ -148,8 +154,9 @@ void AttentionKernel::State::Scores(int32_t rows, int32_t tokens, const Scratch&
   }
 }
 
-void AttentionKernel::State::AddValues(int32_t rows, int32_t tokens, const Scratch& w, const std::byte* v_tile,
+void AttentionKernel::State::AddValues(TileSize size, const Scratch& w, const std::byte* v_tile,
                                        const Prefetch& next_k, const AttentionState& state) const {
+  const auto [rows, tokens] = size;
   const int32_t word_rows = KvLayout::kPanelDims / layout.pack;  // of K, that go with a panel of V
   for (int32_t panel = 0; panel < layout.num_panels(); ++panel) {
     const int32_t dim = panel * KvLayout::kPanelDims, width = layout.PanelWidth(panel);
@@ -194,11 +201,11 @@ void AttentionKernel::State::RunChunk(const AttentionItem& item, int32_t chunk, 
       next_k = {.start = kv.KTile(table[tile + 1], item.kv_head), .rows = layout.head_dim / layout.pack,
                 .row_bytes = std::min(kBlockTokens, seen - kBlockTokens) * 4, .stride = kBlockTokens * 4};
     }
-    Scores(rows, tokens, w, kv.KTile(table[tile], item.kv_head),
+    Scores({rows, tokens}, w, kv.KTile(table[tile], item.kv_head),
            {.start = v_tile, .rows = layout.head_dim <= KvLayout::kPanelDims ? tokens / layout.pack : layout.head_dim / layout.pack,
             .row_bytes = v_words * 4, .stride = v_words * 4});
     tiles->softmax({.s = w.s, .rows = rows, .visible = visible, .group = item.head_count}, state);
-    AddValues(rows, tokens, w, v_tile, next_k, state);
+    AddValues({rows, tokens}, w, v_tile, next_k, state);
   }
 }
 

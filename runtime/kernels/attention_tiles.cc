@@ -199,8 +199,10 @@ HWY_INLINE bool AnyNaN(const V* v) {
 }
 
 // The maximum moves only when it grows by more than 8, so weights stay below 2^8 and o is seldom rescaled.
-HWY_INLINE void SoftmaxRow(float* s, int32_t visible, float* m, float* l, float* o, int32_t stride) {
+HWY_INLINE void SoftmaxRow(float* s, int32_t visible, int32_t row, const AttentionState& state) {
   const D d;
+  float* m = state.m + row;
+  float* l = state.l + row;
   V v[kTileVecs];
   for (int32_t i = 0; i < kTileVecs; ++i) v[i] = hn::LoadU(d, s + i * kLanes);
   if (visible < kBlockTokens) {  // select, never add: what a masked token holds must vanish
@@ -221,7 +223,7 @@ HWY_INLINE void SoftmaxRow(float* s, int32_t visible, float* m, float* l, float*
     if (*m != kNegInf) {
       const float alpha = Exp2Of(*m - x);
       *l *= alpha;
-      ScaleBy(o, stride, alpha);
+      ScaleBy(state.o + int64_t{row} * state.stride, state.stride, alpha);
     }
     *m = x;
   }
@@ -237,8 +239,7 @@ void Softmax(const SoftmaxTile& tile, const AttentionState& state) {
   int32_t visible = tile.visible;
   for (int32_t row = 0; row < tile.rows; ++visible) {
     for (int32_t i = 0; i < tile.group && row < tile.rows; ++i, ++row) {
-      SoftmaxRow(tile.s + int64_t{row} * kBlockTokens, visible, state.m + row, state.l + row,
-                 state.o + int64_t{row} * state.stride, state.stride);
+      SoftmaxRow(tile.s + int64_t{row} * kBlockTokens, visible, row, state);
     }
   }
 }
