@@ -76,11 +76,20 @@ bool MentionsWord(std::string_view source, std::string_view word) {
   return false;
 }
 
+std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\r\n\f\v";
+  const size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
+}
+
 // The rendering up to the end of the final message. A template that trims the content has trimmed the space
 // after the cut; then the content's own end is trimmed too.
-absl::StatusOr<std::string> CutAtFinalMessage(std::string rendered) {
+absl::StatusOr<std::string> CutAtFinalMessage(std::string rendered, std::string_view content) {
   const size_t cut = rendered.rfind(kCut);
-  if (cut == std::string::npos) return TemplateFailed("the template does not show the final message");
+  if (cut == std::string::npos || rendered.find(Trim(content)) == std::string::npos) {
+    return TemplateFailed("the template does not show the final message as it is");
+  }
   const bool keeps_space = rendered.compare(cut + kCut.size(), 1, " ") == 0;
   rendered.resize(cut);
   if (!keeps_space) rendered.resize(rendered.find_last_not_of(" \t\r\n\f\v") + 1);
@@ -140,7 +149,9 @@ absl::StatusOr<std::string> ChatTemplate::Render(const ChatPrompt& chat) const {
   RETURN_IF_ERROR(BridgeStatus(quire_bridge_render(impl_->bridge, &render, out.out(), error.out()), error,
                                kTemplateFailed));
   std::string rendered(out.view());
-  if (chat.continue_final_message) return CutAtFinalMessage(std::move(rendered));
+  if (chat.continue_final_message) {
+    return CutAtFinalMessage(std::move(rendered), chat.messages.back().content);
+  }
   return rendered;
 }
 

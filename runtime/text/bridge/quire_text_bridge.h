@@ -72,6 +72,9 @@ typedef struct {
 QuireBridgeCode quire_bridge_render(const QuireBridgeTemplate* chat_template, const QuireBridgeRender* render,
                                     QuireBridgeBytes* out, QuireBridgeBytes* error);
 
+/* Panics inside, for the test that panics are caught: QUIRE_BRIDGE_INTERNAL. */
+QuireBridgeCode quire_bridge_panic(QuireBridgeBytes* error);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

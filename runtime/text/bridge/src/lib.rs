@@ -133,3 +133,10 @@ pub unsafe extern "C" fn quire_bridge_render(
         Ok(())
     })
 }
+
+/// # Safety
+/// `error` is writable.
+#[no_mangle]
+pub unsafe extern "C" fn quire_bridge_panic(error: *mut Bytes) -> Code {
+    guard(error, || panic!("asked for"))
+}
