@@ -33,6 +33,7 @@ PanelFn KernelOf(const LinearKernels& kernels, DType type) {
 
 PanelJob JobOf(const PackedMatrix& w, int32_t panel_begin, int32_t panels, const ActRows& x) {
   return {.w = reinterpret_cast<const uint8_t*>(w.panel(panel_begin)),
+          .next = nullptr,
           .panel_bytes = static_cast<int64_t>(w.panel_bytes),
           .panels = panels,
           .cols = w.cols,
@@ -76,6 +77,7 @@ void LinearWith(const LinearKernels& kernels, const PackedMatrix& w, PanelRange 
     job.y = out.y + int64_t{panels.begin} * kPanelRows;
     job.y_stride = out.stride;
     job.scratch = panel_scratch;
+    job.next = reinterpret_cast<const uint8_t*>(panels.next);
     kernel(job);
   }
   if (whole >= panels.end) return;

@@ -21,6 +21,10 @@ namespace quire {
 // Half-open range of panels of 16 outputs.
 struct PanelRange {
   int32_t begin, end;
+  // Where this thread reads weights after these panels (say, its first panel of the next matrix); null: the panels
+  // that follow in memory. Its first kilobytes are prefetched while these panels end: a hint, worth most for few
+  // rows.
+  const std::byte* next = nullptr;
 };
 
 struct LinearOutput {

@@ -10,6 +10,7 @@ namespace quire {
 
 struct PanelJob {
   const uint8_t* w;        // first panel
+  const uint8_t* next;     // what the thread reads after the last panel; null: what follows it in memory
   int64_t panel_bytes;     // stride between panels
   int32_t panels;
   int32_t cols;            // k

@@ -58,7 +58,7 @@ struct Avx512 {
   QUIRE_INLINE static F Fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   QUIRE_INLINE static F FmaBroadcast(F a, const float* p, F c) { return _mm512_fmadd_ps(a, _mm512_set1_ps(*p), c); }
   QUIRE_INLINE static void Store(float* p, F v) { _mm512_storeu_ps(p, v); }
-  QUIRE_INLINE static void Prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
+  QUIRE_INLINE static void Prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
 };
 
 #include "runtime/kernels/panel_float-inl.h"

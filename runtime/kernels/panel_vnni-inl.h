@@ -2,12 +2,12 @@
 // of 16 lanes: AVX-512 VNNI, and plain arrays (the scalar level, which lets this code run anywhere). Included by
 // one .cc per shim, inside an anonymous namespace, so that no symbol is shared between instruction sets.
 //
-// A tile is MR activation rows x one panel: the 8 code registers of a block are unpacked once and swept over the
-// rows, whose 4-byte groups come as broadcast memory operands. Row tiles are outer, panels inner, within groups of
-// panels that stay in L2: the tile's activations stay in L1.
+// A tile is MR activation rows x one panel: each group of codes is unpacked once and swept over the rows, whose
+// 4-byte groups come as broadcast memory operands. One tile streams the panels, reading kPrefetchBytes ahead into
+// L2. Several tiles take turns on groups of panels that stay in L2, and together prefetch the next group.
 
-inline constexpr int64_t kGroupBytes = 160 * 1024;   // panels of a group
-inline constexpr int32_t kPrefetchBytes = 2048;      // ahead in the weights
+inline constexpr int64_t kGroupBytes = 32 * 1024;
+inline constexpr int32_t kPrefetchBytes = 8192;
 
 template <int... kRows>
 struct Rows {};
@@ -99,51 +99,67 @@ QUIRE_INLINE void AddBlock(const uint8_t* block, const BlockScales<V>& k, const 
   }
 }
 
+// A tile's share of the work, and of the prefetching: of the block `distance` bytes further on, every
+// line_step-th line from `line` on.
+struct TileWork {
+  int32_t row, panel_begin, panel_end;
+  int32_t distance, line, line_step;
+};
+
+// The address to prefetch from when `block` is read. Past the last panel it is what the job says comes next.
+QUIRE_INLINE const uint8_t* Ahead(const PanelJob& job, const uint8_t* end, const uint8_t* block, int32_t distance) {
+  const uint8_t* ahead = block + distance;
+  return ahead < end || job.next == nullptr ? ahead : job.next + (ahead - end);
+}
+
 template <class V, DType kType, int MR>
-void RowTile(const PanelJob& job, int32_t row, int32_t panel_begin, int32_t panel_end) {
+void RowTile(const PanelJob& job, const TileWork& work) {
   using T = Traits<kType>;
   const int32_t records = job.cols / (32 * T::kFormat.blocks_per_record);
-  for (int32_t p = panel_begin; p < panel_end; ++p) {
+  const uint8_t* end = job.w + job.panels * job.panel_bytes;
+  for (int32_t p = work.panel_begin; p < work.panel_end; ++p) {
     const uint8_t* record = job.w + p * job.panel_bytes;
-    const int8_t* q = job.q + row * job.q_stride;
-    const ActScale* a = job.scales + row * job.scale_stride;
+    const int8_t* q = job.q + work.row * job.q_stride;
+    const ActScale* a = job.scales + work.row * job.scale_stride;
     typename V::F f[MR];
     QUIRE_UNROLL(16)
     for (int r = 0; r < MR; ++r) f[r] = V::ZeroF();
     for (int32_t n = 0; n < records; ++n, record += T::kRecordBytes) {
       const uint8_t* block = record + T::kFormat.header_bytes;
       for (int32_t s = 0; s < T::kFormat.blocks_per_record; ++s, block += T::kBlockBytes, q += 32, ++a) {
-        QUIRE_UNROLL(16)
-        for (int32_t line = 0; line < T::kBlockBytes; line += 64) V::Prefetch(block + kPrefetchBytes + line);
+        const uint8_t* ahead = Ahead(job, end, block, work.distance);
+        for (int32_t line = work.line; line < T::kBlockBytes; line += work.line_step) V::Prefetch(ahead + line);
         const BlockScales<V> k = LoadScales<V, kType>(record, block);
         AddBlock<V, kType, MR>(block, k, q, job.q_stride, a, job.scale_stride, f);
       }
     }
     QUIRE_UNROLL(16)
-    for (int r = 0; r < MR; ++r) V::Store(job.y + (row + r) * job.y_stride + 16 * int64_t{p}, f[r]);
+    for (int r = 0; r < MR; ++r) V::Store(job.y + (work.row + r) * job.y_stride + 16 * int64_t{p}, f[r]);
   }
 }
 
-template <class V, DType kType>
-using TileFn = void (*)(const PanelJob&, int32_t, int32_t, int32_t);
+using TileFn = void (*)(const PanelJob&, const TileWork&);
 
 template <class V, DType kType, int... kRows>
-TileFn<V, kType> TileOf(int32_t rows, Rows<kRows...>) {
-  static constexpr TileFn<V, kType> kTiles[] = {&RowTile<V, kType, kRows + 1>...};
+TileFn TileOf(int32_t rows, Rows<kRows...>) {
+  static constexpr TileFn kTiles[] = {&RowTile<V, kType, kRows + 1>...};
   return kTiles[rows - 1];
 }
 
 template <class V, DType kType>
 void QuantPanels(const PanelJob& job) {
-  int32_t group = static_cast<int32_t>(kGroupBytes / job.panel_bytes);
-  if (group < 1) group = 1;
-  // Row tiles of nearly equal height: 17 rows are 9 + 8, not 16 + 1.
+  // Row tiles of nearly equal height: 17 rows are 9 + 8, not 12 + 5.
   const int32_t tiles = (job.rows + V::kTileRows - 1) / V::kTileRows;
+  int32_t group = tiles == 1 ? job.panels : static_cast<int32_t>(kGroupBytes / job.panel_bytes);
+  if (group < 1) group = 1;
+  const int32_t distance = tiles == 1 ? kPrefetchBytes : static_cast<int32_t>(group * job.panel_bytes);
   for (int32_t p = 0; p < job.panels; p += group) {
     const int32_t end = job.panels - p < group ? job.panels : p + group;
     for (int32_t t = 0; t < tiles; ++t) {
-      const int32_t first = job.rows * t / tiles, last = job.rows * (t + 1) / tiles;
-      TileOf<V, kType>(last - first, RowsUpTo<V::kTileRows>{})(job, first, p, end);
+      const int32_t first = static_cast<int32_t>(int64_t{job.rows} * t / tiles);
+      const int32_t last = static_cast<int32_t>(int64_t{job.rows} * (t + 1) / tiles);
+      const TileWork work{first, p, end, distance, 64 * t, 64 * tiles};
+      TileOf<V, kType>(last - first, RowsUpTo<V::kTileRows>{})(job, work);
     }
   }
 }

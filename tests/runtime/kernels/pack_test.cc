@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/runtime/kernels/quant_blocks.h"
@@ -80,7 +81,7 @@ TEST(Pack, PanelRangesAddUpToTheWholeMatrix) {
     const PackedWeights whole(traits.type, rows, cols, file);
     GuardedBuffer parts(PackedBytes(traits.type, rows, cols));
     std::memset(parts.bytes().data(), 0xee, parts.bytes().size());
-    for (const auto [begin, end] : {PanelRange{4, 6}, {0, 1}, {1, 4}}) {
+    for (const auto& [begin, end] : {std::pair{4, 6}, {0, 1}, {1, 4}}) {
       PackPanels(file, whole.matrix, begin, end, parts.bytes().data());
     }
     EXPECT_EQ(std::memcmp(parts.bytes().data(), whole.memory.bytes().data(), parts.bytes().size()), 0)
