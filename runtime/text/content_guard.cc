@@ -21,11 +21,10 @@ std::string ContentGuard::Break(std::string_view content) const {
   std::string out;
   out.reserve(content.size() + 2 * kMark.size());
   if (splitter_->BeginsInside(content)) out.append(kMark);
-  const size_t open = content.size() - splitter_->OpenSuffix(content);
   size_t copied = 0;
-  // Every place where a spelling begins, also inside another one, for a mark may break only the first.
+  // Also inside another spelling: the mark breaks only the one it stands in.
   for (size_t at = 0; at < content.size(); ++at) {
-    if (at != open && splitter_->MatchAt(content, at).end == 0) continue;
+    if (!splitter_->BeginsAt(content, at)) continue;
     const size_t cut = at + CodePointSize(content, at);
     if (cut <= copied) continue;
     out.append(content.substr(copied, cut - copied)).append(kMark);
@@ -42,23 +41,28 @@ absl::Status ContentGuard::BreakJson(std::string_view field, std::string& json) 
                     ? ParseJsonArray(field, json)
                     : ParseJsonObject(field, json);
   RETURN_IF_ERROR(parsed.status());
+  // Keys too: templates print whole objects. The names that a template looks up spell no control token.
   bool marked = false;
-  // Depth is bounded by the parser; keys are names that a template looks up, so only values are broken.
-  const auto walk = [&](auto&& self, OrderedJson& value) -> void {
-    if (value.is_string()) {
-      std::string& text = value.get_ref<std::string&>();
-      marked |= text.find(kMark) != std::string::npos;
-      text = Break(text);
-    } else if (value.is_structured()) {
-      for (auto& item : value.items()) {
-        marked |= item.key().find(kMark) != std::string::npos;
-        self(self, item.value());
+  const auto broken = [&](const std::string& text) {
+    marked |= text.find(kMark) != std::string::npos;
+    return Break(text);
+  };
+  const auto walk = [&](auto&& self, const OrderedJson& value) -> OrderedJson {  // as deep as the parser allows
+    if (value.is_string()) return broken(value.get_ref<const std::string&>());
+    if (!value.is_structured()) return value;
+    OrderedJson out = value.is_array() ? OrderedJson::array() : OrderedJson::object();
+    for (const auto& item : value.items()) {
+      if (value.is_array()) {
+        out.push_back(self(self, item.value()));
+      } else {
+        out[broken(item.key())] = self(self, item.value());
       }
     }
+    return out;
   };
-  walk(walk, *parsed);
+  const OrderedJson out = walk(walk, *parsed);
   if (marked) return InvalidField(field, "holds U+FDD0");
-  json = DumpJson(*parsed);
+  json = DumpJson(out);
   return absl::OkStatus();
 }
 

@@ -21,7 +21,6 @@ ControlSplitter::ControlSplitter(std::vector<Entry> entries) : entries_(std::mov
       node = child;
     }
     if (nodes_[node].id == TokenId::kNone) nodes_[node].id = entry.id;
-    longest_ = std::max(longest_, entry.spelling.size());
   }
 }
 
@@ -51,18 +50,14 @@ ControlSplitter::Match ControlSplitter::Next(std::string_view text, size_t from)
   return {};
 }
 
-size_t ControlSplitter::OpenSuffix(std::string_view text) const {
-  const size_t most = std::min(text.size(), longest_ == 0 ? 0 : longest_ - 1);
-  for (size_t size = most; size > 0; --size) {
-    const std::string_view suffix = text.substr(text.size() - size);
-    int32_t node = 0;
-    for (const char byte : suffix) {
-      node = Child(node, byte);
-      if (node < 0) break;
-    }
-    if (node > 0 && nodes_[node].child >= 0) return size;
+bool ControlSplitter::BeginsAt(std::string_view text, size_t at) const {
+  int32_t node = 0;
+  for (size_t i = at; i < text.size(); ++i) {
+    node = Child(node, text[i]);
+    if (node < 0) return false;
+    if (nodes_[node].id != TokenId::kNone) return true;
   }
-  return 0;
+  return node > 0;  // every leaf has an id, so the spelling goes on
 }
 
 bool ControlSplitter::BeginsInside(std::string_view text) const {

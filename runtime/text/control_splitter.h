@@ -31,9 +31,8 @@ class ControlSplitter {
   // The longest match that begins at `at`.
   Match MatchAt(std::string_view text, size_t at) const;
 
-  // Bytes at the end of `text` from which a spelling goes on past the end: the length of the longest proper
-  // prefix of a spelling that `text` ends with. 0 if none.
-  size_t OpenSuffix(std::string_view text) const;
+  // Whether a spelling begins at `at`: all of it, or a part that goes on past the end of `text`.
+  bool BeginsAt(std::string_view text, size_t at) const;
 
   // Whether `text` begins with the rest of a spelling that began before it.
   bool BeginsInside(std::string_view text) const;
@@ -50,7 +49,6 @@ class ControlSplitter {
   std::vector<Entry> entries_;
   std::vector<Node> nodes_;
   std::array<int32_t, 256> first_;  // child of the root by byte, or -1
-  size_t longest_ = 0;
 };
 
 }  // namespace quire

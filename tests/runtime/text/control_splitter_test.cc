@@ -34,14 +34,15 @@ TEST_F(ControlSplitterTest, FindsTheLeftmostAndOfThoseTheLongest) {
   EXPECT_EQ(Matches("<|<|a|>|>"), "2-7=1 7-9=6 ");
 }
 
-TEST_F(ControlSplitterTest, KnowsTextThatEndsInsideASpelling) {
-  EXPECT_EQ(splitter_.OpenSuffix(""), 0u);
-  EXPECT_EQ(splitter_.OpenSuffix("x"), 0u);
-  EXPECT_EQ(splitter_.OpenSuffix("x<"), 1u);
-  EXPECT_EQ(splitter_.OpenSuffix("x<|a|"), 4u);
-  EXPECT_EQ(splitter_.OpenSuffix("x<|a|>"), 5u);  // may go on to <|a|>b
-  EXPECT_EQ(splitter_.OpenSuffix("x<|a|>b"), 0u);
-  EXPECT_EQ(splitter_.OpenSuffix("x<s>"), 0u);
+TEST_F(ControlSplitterTest, KnowsWhereASpellingBeginsThoughTheTextEndsInIt) {
+  EXPECT_FALSE(splitter_.BeginsAt("", 0));
+  EXPECT_FALSE(splitter_.BeginsAt("x", 0));
+  EXPECT_TRUE(splitter_.BeginsAt("x<", 1));
+  EXPECT_FALSE(splitter_.BeginsAt("x<", 0));
+  EXPECT_TRUE(splitter_.BeginsAt("<|a|", 0));
+  EXPECT_TRUE(splitter_.BeginsAt("<|a|>x", 0));
+  EXPECT_FALSE(splitter_.BeginsAt("<|b", 0));
+  EXPECT_TRUE(splitter_.BeginsAt("<|a|", 3));  // |>
 }
 
 TEST_F(ControlSplitterTest, KnowsTextThatBeginsInsideASpelling) {
@@ -56,7 +57,7 @@ TEST_F(ControlSplitterTest, KnowsTextThatBeginsInsideASpelling) {
 TEST(ControlSplitter, WithoutSpellingsFindsNothing) {
   const ControlSplitter none({});
   EXPECT_EQ(none.Next("<|a|>", 0).end, 0u);
-  EXPECT_EQ(none.OpenSuffix("<"), 0u);
+  EXPECT_FALSE(none.BeginsAt("<", 0));
   EXPECT_FALSE(none.BeginsInside(">"));
 }
 

@@ -105,6 +105,20 @@ TEST_F(PromptEncoderTest, APieceOfASpellingInEachOfTwoFieldsMakesNoControlToken)
   EXPECT_EQ(encoded->rendered, "<|im_start|>user\n<|im_end|><|im_end|>\n<|im_start|>");
 }
 
+TEST_F(PromptEncoderTest, JsonKeysAreContentToo) {
+  const auto printing = *ChatTemplate::Compile("{{ messages[0].calls | tojson }}{{ tools | tojson }}", {});
+  const PromptEncoder encoder(tokenizer_.get(), printing.get());
+  PromptSource prompt = Chat("hi");
+  auto& chat = std::get<ChatPrompt>(prompt.source);
+  chat.messages[0].extra_json = R"({"calls": [{"<|end|>": "<|end|>"}]})";
+  chat.tools_json = R"([{"type": "function", "<|im_end|>": [1.5, "<|"]}])";
+  const auto encoded = encoder.Encode(prompt);
+  ASSERT_TRUE(encoded.ok()) << encoded.status();
+  EXPECT_THAT(Specials(*encoded), ElementsAre());
+  EXPECT_EQ(encoded->rendered,
+            R"([{"<|end|>": "<|end|>"}][{"type": "function", "<|im_end|>": [1.5, "<|"]}])");
+}
+
 TEST_F(PromptEncoderTest, RefusesTheMarkInContent) {
   EXPECT_EQ(Reason(Chat("a\uFDD0b")), "FIELD_INVALID");
   for (const char* extra : {R"({"note": "\ufdd0"})", R"({"note": {"\ufdd0": [1]}})"}) {
