@@ -64,8 +64,9 @@ void Delivery::Discard(RequestId id) {
   std::unique_ptr<Stream> dropped;  // its sink may do work when it goes: outside the lock
   absl::MutexLock lock(&mutex_);
   const auto it = std::ranges::find_if(opened_, [id](const auto& stream) { return stream->id() == id; });
-  if (it == opened_.end()) {
+  if (it == opened_.end()) {  // the thread has it already
     discarded_.push_back(id);
+    links_.events->Wake();
     return;
   }
   dropped = std::move(*it);

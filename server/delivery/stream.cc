@@ -163,7 +163,7 @@ void Stream::FinishOutput(int32_t index, OutFinished finished, MonotonicTime now
   SendReady(index, true);
   output.finished = true;
   --open_outputs_;
-  context_->stats->generation.Observe(static_cast<double>(output.tokens));
+  if (accepted_) context_->stats->generation.Observe(static_cast<double>(output.tokens));
   finished.output_index = index;
   finished.seed = spec_.seed;
   finished.timing = TimingOf(output, now);

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/error_info.h"
 #include "runtime/sampling/sampler.h"
+#include "runtime/step_batch.h"
 #include "scheduler/batch_builder.h"
 #include "server/engine/engine.h"
 #include "server/engine/retry_delay.h"
