@@ -4,6 +4,11 @@
 #include "scheduler/stop_rules.h"
 
 namespace quire {
+namespace {
+
+constexpr size_t kEndsPerRequest = 80;  // 64 stop ids of a client and the model's end tokens; more only costs a growth
+
+}  // namespace
 
 BatchBuilder::BatchBuilder(const RunnerLimits& limits) : limits_(limits) {
   const auto rows = static_cast<size_t>(limits.max_rows);
@@ -16,6 +21,7 @@ BatchBuilder::BatchBuilder(const RunnerLimits& limits) : limits_(limits) {
   seqs_.reserve(seqs);
   copies_.reserve(seqs);
   specs_.reserve(static_cast<size_t>(limits.max_logits_rows));
+  banned_.reserve(static_cast<size_t>(limits.max_logits_rows) * kEndsPerRequest);
 }
 
 const StepBatch& BatchBuilder::Build(const StepPlan& plan) {

@@ -97,7 +97,8 @@ absl::Status Scheduler::Add(Request request) {
     s.waiting.Insert(live->sequences.back());
   }
   s.sequences_started += live->open;
-  s.live.emplace(live->request.id, std::move(live));
+  const RequestId id = live->request.id;
+  s.live.emplace(id, std::move(live));
   return absl::OkStatus();
 }
 

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "scheduler/block_pool.h"
 #include "scheduler/running_set.h"
 #include "scheduler/scheduler.h"
@@ -31,7 +31,7 @@ struct Scheduler::State {
 
   const SchedulerOptions options;
   BlockPool pool;
-  absl::flat_hash_map<RequestId, std::unique_ptr<LiveRequest>> live;
+  std::unordered_map<RequestId, std::unique_ptr<LiveRequest>> live;
   WaitingQueue waiting;
   RunningSet running;
   StepPlanner planner;

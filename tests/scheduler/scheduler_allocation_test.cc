@@ -1,0 +1,48 @@
+// A step allocates nothing: decode, preemption and recompute included. Only Add and the end of a request touch the heap.
+#include <gtest/gtest.h>
+
+#include "scheduler/batch_builder.h"
+#include "scheduler/scheduler.h"
+#include "tests/testing/count_allocations.h"
+#include "tests/testing/requests.h"
+
+namespace quire {
+namespace {
+
+TEST(Scheduler, AStepAllocatesNothing) {
+  constexpr RunnerLimits kLimits{.num_blocks = 5, .vocab_size = 300, .context_tokens = 320,
+                                 .max_rows = 48, .max_seqs = 4, .max_logits_rows = 4};
+  Scheduler scheduler({.context_tokens = 320, .step_tokens = 48, .max_running = 4}, kLimits.num_blocks);
+  BatchBuilder builder(kLimits);
+  for (uint64_t id = 1; id <= 4; ++id) {
+    Request request = MakeRequest(id, 50, 200);
+    request.stop.eos_ids = {TokenId{299}};
+    request.stop.min_tokens = 3;
+    ASSERT_TRUE(scheduler.Add(request).ok());
+  }
+  std::vector<Sampled> sampled(4);
+  std::vector<TokenEvent> events;
+  events.reserve(16);
+  int64_t steps = 0, allocations = 0;
+  while (scheduler.Stats().sequences_finished == 0) {
+    events.clear();
+    const AllocationCounter counter;
+    const StepPlan& plan = scheduler.Schedule(MonotonicTime{1});
+    ASSERT_GT(plan.num_tokens, 0);
+    builder.Build(plan);
+    const std::span<const SampleSpec> specs = builder.specs();
+    for (size_t i = 0; i < specs.size(); ++i) {
+      sampled[i].sequence = specs[i].sequence;
+      sampled[i].token = TokenId{7};
+    }
+    scheduler.Commit(std::span<const Sampled>(sampled).first(specs.size()), events);
+    allocations += counter.ours();
+    ++steps;
+  }
+  EXPECT_EQ(allocations, 0);
+  EXPECT_GT(scheduler.Stats().preemptions, 0);
+  EXPECT_GT(steps, 190);
+}
+
+}  // namespace
+}  // namespace quire
