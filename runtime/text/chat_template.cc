@@ -16,7 +16,6 @@ namespace {
 constexpr size_t kMaxSourceBytes = 1 << 20;
 // Stands after the content of a final message that is to be continued; three U+FDD0, which no content holds.
 constexpr std::string_view kCut = "\xEF\xB7\x90\xEF\xB7\x90\xEF\xB7\x90";
-constexpr std::string_view kReserved[] = {"messages", "tools", "bos_token", "eos_token", "add_generation_prompt"};
 constexpr std::string_view kTemplateFailed = "TEMPLATE_FAILED";
 
 absl::Status TemplateFailed(std::string_view message) {
@@ -24,42 +23,78 @@ absl::Status TemplateFailed(std::string_view message) {
                    {.reason = std::string(kTemplateFailed), .metadata = {}, .violations = {}});
 }
 
-absl::StatusOr<OrderedJson> MessagesOf(const ChatPrompt& chat) {
-  OrderedJson messages = OrderedJson::array();
+// Appends `"key":` and the value.
+void AppendKey(std::string_view key, std::string& out) {
+  if (out.back() != '{') out.push_back(',');
+  AppendJsonString(key, out);
+  out.push_back(':');
+}
+void AppendMember(std::string_view key, std::string_view text, std::string& out) {
+  AppendKey(key, out);
+  AppendJsonString(text, out);
+}
+// Appends the members of `object`, JSON in compact form.
+void AppendMembers(std::string_view object, std::string& out) {
+  if (object.size() == 2) return;
+  out.push_back(',');
+  out.append(object.substr(1, object.size() - 2));
+}
+
+absl::Status AppendMessages(const ChatPrompt& chat, std::string& out) {
+  AppendKey("messages", out);
+  out.push_back('[');
   for (size_t i = 0; i < chat.messages.size(); ++i) {
     const ChatMessage& message = chat.messages[i];
     const std::string field = absl::StrCat("prompt.chat.messages[", i, "]");
-    OrderedJson json = {{"role", message.role}, {"content", message.content}};
-    ASSIGN_OR_RETURN(const OrderedJson extra, ParseJsonObject(field + ".extra_json", message.extra_json));
-    for (const auto& [key, value] : extra.items()) {
-      if (json.contains(key)) return InvalidField(field + ".extra_json", absl::StrCat("sets ", key));
-      json[key] = value;
+    if (!IsValidUtf8(message.role) || !IsValidUtf8(message.content)) {
+      return InvalidField(field, "not valid UTF-8");
     }
-    messages.push_back(std::move(json));
+    const std::string extra_field = field + ".extra_json";
+    ASSIGN_OR_RETURN(const std::string extra,
+                     RewriteJson({.field = extra_field, .reserved = {"role", "content"}, .on_string = {}},
+                                 message.extra_json));
+    const bool is_cut = chat.continue_final_message && i + 1 == chat.messages.size();
+    if (i > 0) out.push_back(',');
+    out.push_back('{');
+    AppendMember("role", message.role, out);
+    AppendMember("content", is_cut ? absl::StrCat(message.content, View(kCut), " ") : message.content, out);
+    AppendMembers(extra, out);
+    out.push_back('}');
   }
-  return messages;
+  out.push_back(']');
+  return absl::OkStatus();
 }
 
-absl::StatusOr<OrderedJson> VariablesOf(const ChatPrompt& chat, const ChatTemplateOptions& options) {
-  OrderedJson variables;
-  ASSIGN_OR_RETURN(variables["messages"], MessagesOf(chat));
-  variables["tools"] = nullptr;
-  if (!chat.tools_json.empty()) {
-    ASSIGN_OR_RETURN(variables["tools"], ParseJsonArray("prompt.chat.tools_json", chat.tools_json));
+// The template's variables as a JSON object.
+absl::StatusOr<std::string> VariablesOf(const ChatPrompt& chat, const ChatTemplateOptions& options) {
+  std::string out = "{";
+  RETURN_IF_ERROR(AppendMessages(chat, out));
+  AppendKey("tools", out);
+  if (chat.tools_json.empty()) {
+    out += "null";
+  } else {
+    ASSIGN_OR_RETURN(const std::string tools,
+                     RewriteJson({.field = "prompt.chat.tools_json",
+                                  .kind = JsonField::Kind::kArray,
+                                  .reserved = {},
+                                  .on_string = {}},
+                                 chat.tools_json));
+    out += tools;
   }
-  variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = chat.add_generation_prompt;
-  variables["bos_token"] = options.bos_token;
-  variables["eos_token"] = options.eos_token;
-  constexpr std::string_view kField = "prompt.chat.template_arguments_json";
-  ASSIGN_OR_RETURN(const OrderedJson arguments, ParseJsonObject(kField, chat.template_arguments_json));
-  for (const auto& [key, value] : arguments.items()) {
-    for (const std::string_view reserved : kReserved) {
-      if (key == reserved) return InvalidField(kField, absl::StrCat("sets ", key));
-    }
-    variables[key] = value;
-  }
-  return variables;
+  AppendKey("documents", out);
+  out += "null";
+  AppendKey("add_generation_prompt", out);
+  out += chat.add_generation_prompt && !chat.continue_final_message ? "true" : "false";
+  AppendMember("bos_token", options.bos_token, out);
+  AppendMember("eos_token", options.eos_token, out);
+  ASSIGN_OR_RETURN(const std::string arguments,
+                   RewriteJson({.field = "prompt.chat.template_arguments_json",
+                                .reserved = {"messages", "tools", "bos_token", "eos_token", "add_generation_prompt"},
+                                .on_string = {}},
+                               chat.template_arguments_json));
+  AppendMembers(arguments, out);
+  out.push_back('}');
+  return out;
 }
 
 bool IsIdentifierByte(char c) {
@@ -130,18 +165,7 @@ absl::StatusOr<std::unique_ptr<ChatTemplate>> ChatTemplate::Compile(std::string_
 
 absl::StatusOr<std::string> ChatTemplate::Render(const ChatPrompt& chat) const {
   if (chat.messages.empty()) return InvalidField("prompt.chat.messages", "empty, at least 1");
-  for (size_t i = 0; i < chat.messages.size(); ++i) {
-    if (!IsValidUtf8(chat.messages[i].role) || !IsValidUtf8(chat.messages[i].content)) {
-      return InvalidField(absl::StrCat("prompt.chat.messages[", i, "]"), "not valid UTF-8");
-    }
-  }
-  ASSIGN_OR_RETURN(OrderedJson variables, VariablesOf(chat, impl_->options));
-  if (chat.continue_final_message) {
-    variables["add_generation_prompt"] = false;
-    variables["messages"].back()["content"] =
-        absl::StrCat(chat.messages.back().content, View(kCut), " ");
-  }
-  const std::string context = DumpJson(variables);
+  ASSIGN_OR_RETURN(const std::string context, VariablesOf(chat, impl_->options));
   const QuireBridgeRender render = {.context_json = ToSlice(context),
                                     .max_steps = impl_->options.max_steps,
                                     .max_output_bytes = impl_->options.max_output_bytes};

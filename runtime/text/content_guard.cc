@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/error_info.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/text/json_field.h"
 
 namespace quire {
 namespace {
@@ -34,40 +33,23 @@ std::string ContentGuard::Break(std::string_view content) const {
   return out;
 }
 
-absl::Status ContentGuard::BreakJson(std::string_view field, std::string& json) const {
+absl::Status ContentGuard::BreakJson(JsonField field, std::string& json) const {
   if (json.empty()) return absl::OkStatus();
-  auto parsed = json.find_first_not_of(" \t\r\n") != std::string::npos &&
-                        json[json.find_first_not_of(" \t\r\n")] == '['
-                    ? ParseJsonArray(field, json)
-                    : ParseJsonObject(field, json);
-  RETURN_IF_ERROR(parsed.status());
-  // Keys too: templates print whole objects. The names that a template looks up spell no control token.
   bool marked = false;
-  const auto broken = [&](const std::string& text) {
-    marked |= text.find(kMark) != std::string::npos;
+  // Keys too: templates print whole objects. The names that a template looks up spell no control token.
+  field.on_string = [&](std::string_view text) {
+    marked |= text.find(kMark) != std::string_view::npos;
     return Break(text);
   };
-  const auto walk = [&](auto&& self, const OrderedJson& value) -> OrderedJson {  // as deep as the parser allows
-    if (value.is_string()) return broken(value.get_ref<const std::string&>());
-    if (!value.is_structured()) return value;
-    OrderedJson out = value.is_array() ? OrderedJson::array() : OrderedJson::object();
-    for (const auto& item : value.items()) {
-      if (value.is_array()) {
-        out.push_back(self(self, item.value()));
-      } else {
-        out[broken(item.key())] = self(self, item.value());
-      }
-    }
-    return out;
-  };
-  const OrderedJson out = walk(walk, *parsed);
-  if (marked) return InvalidField(field, "holds U+FDD0");
-  json = DumpJson(out);
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(json, RewriteJson(field, json));
+  return marked ? InvalidField(field.field, "holds U+FDD0") : absl::OkStatus();
 }
 
 absl::StatusOr<ChatPrompt> ContentGuard::BreakChat(const ChatPrompt& chat) const {
   ChatPrompt broken = chat;
+  const auto json = [](std::string_view field, JsonField::Kind kind) {
+    return JsonField{.field = field, .kind = kind, .reserved = {}, .on_string = {}};
+  };
   for (size_t i = 0; i < broken.messages.size(); ++i) {
     ChatMessage& message = broken.messages[i];
     const std::string field = absl::StrCat("prompt.chat.messages[", i, "]");
@@ -75,10 +57,12 @@ absl::StatusOr<ChatPrompt> ContentGuard::BreakChat(const ChatPrompt& chat) const
       return InvalidField(field + ".content", "holds U+FDD0");
     }
     message.content = Break(message.content);
-    RETURN_IF_ERROR(BreakJson(field + ".extra_json", message.extra_json));
+    const std::string extra = field + ".extra_json";
+    RETURN_IF_ERROR(BreakJson(json(extra, JsonField::Kind::kObject), message.extra_json));
   }
-  RETURN_IF_ERROR(BreakJson("prompt.chat.template_arguments_json", broken.template_arguments_json));
-  RETURN_IF_ERROR(BreakJson("prompt.chat.tools_json", broken.tools_json));
+  RETURN_IF_ERROR(BreakJson(json("prompt.chat.template_arguments_json", JsonField::Kind::kObject),
+                            broken.template_arguments_json));
+  RETURN_IF_ERROR(BreakJson(json("prompt.chat.tools_json", JsonField::Kind::kArray), broken.tools_json));
   return broken;
 }
 

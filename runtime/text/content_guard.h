@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/text/chat_template.h"
 #include "runtime/text/control_splitter.h"
+#include "runtime/text/json_field.h"
 
 namespace quire {
 
@@ -26,7 +27,7 @@ class ContentGuard {
   absl::StatusOr<ChatPrompt> BreakChat(const ChatPrompt& chat) const;
 
  private:
-  absl::Status BreakJson(std::string_view field, std::string& json) const;
+  absl::Status BreakJson(JsonField field, std::string& json) const;
   const ControlSplitter* splitter_;
 };
 

@@ -1,64 +1,120 @@
 #include "runtime/text/json_field.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/absl_view.h"
 #include "runtime/base/error_info.h"
-#include "runtime/text/utf8.h"
 
 namespace quire {
 namespace {
 
-// Depth of brackets outside strings: what the parser would build. Right for every text that is JSON.
-int NestingDepth(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return deepest;
-}
+// Receives the parser's events and writes the text again. Returning false ends the parse; error_ says why.
+class Rewriter final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit Rewriter(const JsonField& field) : field_(field) {}
 
-absl::StatusOr<OrderedJson> Parse(std::string_view field, std::string_view text) {
-  if (!IsValidUtf8(text)) return InvalidField(field, "not valid UTF-8");
-  if (const int depth = NestingDepth(text); depth > kMaxJsonDepth) {
-    return InvalidField(field, absl::StrCat("JSON nested ", depth, " deep, at most ", kMaxJsonDepth));
+  bool null() override { return Literal("null"); }
+  bool boolean(bool value) override { return Literal(value ? "true" : "false"); }
+  bool number_integer(int64_t value) override { return Literal(absl::StrCat(value)); }
+  bool number_unsigned(uint64_t value) override { return Literal(absl::StrCat(value)); }
+  bool number_float(double, const std::string& text) override { return Literal(text); }
+  bool binary(nlohmann::json::binary_t&) override { return false; }
+
+  bool string(std::string& value) override {
+    if (depth_ == 0) return WrongKind();
+    Separate();
+    AppendJsonString(Replaced(value), out_);
+    return true;
   }
-  OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return InvalidField(field, "not valid JSON");
-  return json;
-}
+  bool key(std::string& value) override {
+    if (depth_ == 1 && std::ranges::find(field_.reserved, std::string_view(value)) != field_.reserved.end()) {
+      return Fail(absl::StrCat("sets ", value));
+    }
+    Separate();
+    AppendJsonString(Replaced(value), out_);
+    out_.push_back(':');
+    first_ = true;  // no comma before the value
+    return true;
+  }
+  bool start_object(size_t) override { return Open('{'); }
+  bool start_array(size_t) override { return Open('['); }
+  bool end_object() override { return Close('}'); }
+  bool end_array() override { return Close(']'); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return Fail("not valid JSON");
+  }
+
+  const std::string& error() const { return error_; }
+  std::string TakeOut() { return std::move(out_); }
+
+ private:
+  bool Fail(std::string error) {
+    if (error_.empty()) error_ = std::move(error);
+    return false;
+  }
+  void Separate() {
+    if (!first_) out_.push_back(',');
+    first_ = false;
+  }
+  bool Literal(std::string_view text) {
+    if (depth_ == 0) return WrongKind();
+    Separate();
+    out_.append(text);
+    return true;
+  }
+  bool WrongKind() {
+    return Fail(field_.kind == JsonField::Kind::kObject ? "JSON, but not an object" : "JSON, but not an array");
+  }
+  bool Open(char bracket) {
+    if (depth_ == 0 && bracket != (field_.kind == JsonField::Kind::kObject ? '{' : '[')) return WrongKind();
+    if (++depth_ > kMaxJsonDepth) return Fail(absl::StrCat("JSON nested over ", kMaxJsonDepth, " deep"));
+    Separate();
+    out_.push_back(bracket);
+    first_ = true;
+    return true;
+  }
+  bool Close(char bracket) {
+    --depth_;
+    out_.push_back(bracket);
+    first_ = false;
+    return true;
+  }
+  std::string Replaced(const std::string& text) const {
+    return field_.on_string ? field_.on_string(text) : text;
+  }
+
+  const JsonField& field_;
+  std::string out_, error_;
+  int depth_ = 0;
+  bool first_ = true;
+};
 
 }  // namespace
 
-absl::StatusOr<OrderedJson> ParseJsonObject(std::string_view field, std::string_view text) {
-  if (text.empty()) return OrderedJson::object();
-  auto json = Parse(field, text);
-  if (json.ok() && !json->is_object()) return InvalidField(field, "JSON, but not an object");
-  return json;
+absl::StatusOr<std::string> RewriteJson(const JsonField& field, std::string_view text) {
+  if (text.empty()) return field.kind == JsonField::Kind::kObject ? "{}" : "[]";
+  Rewriter rewriter(field);
+  // The parser keeps its own stack of brackets and throws nothing when events are consumed here.
+  if (!nlohmann::json::sax_parse(text, &rewriter)) return InvalidField(field.field, rewriter.error());
+  return rewriter.TakeOut();
 }
 
-absl::StatusOr<OrderedJson> ParseJsonArray(std::string_view field, std::string_view text) {
-  if (text.empty()) return OrderedJson::array();
-  auto json = Parse(field, text);
-  if (json.ok() && !json->is_array()) return InvalidField(field, "JSON, but not an array");
-  return json;
-}
-
-std::string DumpJson(const OrderedJson& json) {
-  // Never throws: what is not UTF-8 would be replaced.
-  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+void AppendJsonString(std::string_view text, std::string& out) {
+  out.push_back('"');
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out.push_back('\\');
+      out.push_back(c);
+    } else if (static_cast<uint8_t>(c) < 0x20) {
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<int>(c));
+    } else {
+      out.push_back(c);
+    }
+  }
+  out.push_back('"');
 }
 
 }  // namespace quire

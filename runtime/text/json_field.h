@@ -1,24 +1,31 @@
-// JSON that a client sends inside a request field: parsed within a depth bound, kept in its order. Pure functions;
-// any thread.
+// JSON that a client sends inside a request field: checked and written again in one pass, without a tree, so that
+// time is linear and the stack constant whatever it holds. Pure functions; any thread.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace quire {
 
-using OrderedJson = nlohmann::ordered_json;
-
 inline constexpr int kMaxJsonDepth = 64;
 
-// INVALID_ARGUMENT FIELD_INVALID naming `field` if `text` is no JSON of the wanted kind, or nests deeper than
-// kMaxJsonDepth. An empty text is an empty object or array.
-absl::StatusOr<OrderedJson> ParseJsonObject(std::string_view field, std::string_view text);
-absl::StatusOr<OrderedJson> ParseJsonArray(std::string_view field, std::string_view text);
+struct JsonField {
+  enum class Kind { kObject, kArray };
+  std::string_view field;                  // path in the request, for errors
+  Kind kind = Kind::kObject;               // what the text has to be
+  std::vector<std::string_view> reserved;  // members that the object may not set
+  std::function<std::string(std::string_view)> on_string;  // optional: replaces every string and key
+};
 
-// As compact text; the strings hold valid UTF-8.
-std::string DumpJson(const OrderedJson& json);
+// The JSON in compact form, members in their order. An empty text is {} or []. INVALID_ARGUMENT FIELD_INVALID
+// naming the field if it is no JSON, of the other kind, nests deeper than kMaxJsonDepth or sets a reserved member.
+absl::StatusOr<std::string> RewriteJson(const JsonField& field, std::string_view text);
+
+// Appends `text`, which is valid UTF-8, as a JSON string.
+void AppendJsonString(std::string_view text, std::string& out);
 
 }  // namespace quire

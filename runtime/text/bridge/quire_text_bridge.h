@@ -1,6 +1,7 @@
-/* C interface of the Rust text library: byte-level BPE by `tokenizers`, chat templates by `minijinja`. Handles are
- * immutable after their creation and may be used by any thread at the same time. The caller owns what a call
- * returns and gives it back to the matching _free. No call panics, unwinds or keeps a pointer it was given. */
+/* C interface of the Rust text library: byte-level BPE (`tokenizers`), chat templates (`minijinja`).
+ * Handles are immutable after their creation; any thread may use them at the same time. The caller
+ * owns what a call returns and gives it back to the matching _free. No call panics, unwinds or keeps
+ * a pointer it was given. */
 #ifndef QUIRE_TEXT_BRIDGE_H_
 #define QUIRE_TEXT_BRIDGE_H_
 
@@ -22,7 +23,7 @@ typedef struct {
 typedef enum {
   QUIRE_BRIDGE_OK = 0,
   QUIRE_BRIDGE_INVALID = 1,  /* what was given is wrong; the message says how */
-  QUIRE_BRIDGE_RAISED = 2,   /* the template called raise_exception; the message is the template's */
+  QUIRE_BRIDGE_RAISED = 2,   /* the template called raise_exception with this message */
   QUIRE_BRIDGE_BUDGET = 3,   /* a step, recursion or output bound was reached */
   QUIRE_BRIDGE_INTERNAL = 4  /* a panic was caught; the message names the place */
 } QuireBridgeCode;
@@ -42,7 +43,7 @@ void quire_bridge_ids_free(QuireBridgeIds ids);
 
 typedef struct {
   QuireBridgeSlice pre_tokenizer;  /* one of quire_bridge_pre_tokenizers */
-  const QuireBridgeSlice* pieces;  /* pieces in the byte-level alphabet, UTF-8; empty = not reachable by merges */
+  const QuireBridgeSlice* pieces;  /* in the byte-level alphabet; empty = out of merges' reach */
   size_t piece_count;              /* id of a piece = its index */
   const QuireBridgeSlice* merges;  /* "left right", by rank */
   size_t merge_count;
@@ -51,8 +52,8 @@ typedef struct {
 /* Names that pre_tokenizer may have, separated by spaces. */
 QuireBridgeSlice quire_bridge_pre_tokenizers(void);
 
-QuireBridgeCode quire_bridge_tokenizer_new(const QuireBridgeVocab* vocab, QuireBridgeTokenizer** out,
-                                           QuireBridgeBytes* error);
+QuireBridgeCode quire_bridge_tokenizer_new(const QuireBridgeVocab* vocab,
+                                           QuireBridgeTokenizer** out, QuireBridgeBytes* error);
 void quire_bridge_tokenizer_free(QuireBridgeTokenizer* tokenizer);
 
 /* Ids of plain text (UTF-8): no special tokens are added or read. */
@@ -69,8 +70,9 @@ typedef struct {
   size_t max_output_bytes;
 } QuireBridgeRender;
 
-QuireBridgeCode quire_bridge_render(const QuireBridgeTemplate* chat_template, const QuireBridgeRender* render,
-                                    QuireBridgeBytes* out, QuireBridgeBytes* error);
+QuireBridgeCode quire_bridge_render(const QuireBridgeTemplate* chat_template,
+                                    const QuireBridgeRender* render, QuireBridgeBytes* out,
+                                    QuireBridgeBytes* error);
 
 /* Panics inside, for the test that panics are caught: QUIRE_BRIDGE_INTERNAL. */
 QuireBridgeCode quire_bridge_panic(QuireBridgeBytes* error);

@@ -1,5 +1,6 @@
-//! Chat templates with the meaning that `apply_chat_template` gives them: trim_blocks, lstrip_blocks, Python's
-//! methods, `tojson` as json.dumps, `raise_exception`. No clock, no files, no includes.
+//! Chat templates with the meaning that `apply_chat_template` gives them: trim_blocks,
+//! lstrip_blocks, Python's methods, `tojson` as json.dumps, `raise_exception`. No clock, no files,
+//! no includes.
 
 use crate::ffi::{Code, Failure};
 use crate::python_json::tojson;
@@ -28,7 +29,10 @@ fn format_value(out: &mut Output, state: &State, value: &Value) -> Result<(), Er
 }
 
 fn raise_exception(message: String) -> Result<Value, Error> {
-    Err(Error::new(ErrorKind::InvalidOperation, format!("{RAISED}{message}")))
+    Err(Error::new(
+        ErrorKind::InvalidOperation,
+        format!("{RAISED}{message}"),
+    ))
 }
 
 /// At most MAX_MESSAGE_BYTES, no control characters, no marks of the caller (U+FDD0).
@@ -82,15 +86,27 @@ impl Template {
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         env.add_filter("tojson", tojson);
         env.add_function("raise_exception", raise_exception);
-        env.add_template_owned(NAME, source.to_owned()).map_err(|e| {
-            let line = e.line().map(|l| format!(" (line {l})")).unwrap_or_default();
-            let detail = e.detail().map(|d| format!(": {}", clean(d))).unwrap_or_default();
-            Failure::invalid(format!("chat template does not compile: {}{detail}{line}", e.kind()))
-        })?;
+        env.add_template_owned(NAME, source.to_owned())
+            .map_err(|e| {
+                let line = e.line().map(|l| format!(" (line {l})")).unwrap_or_default();
+                let detail = e
+                    .detail()
+                    .map(|d| format!(": {}", clean(d)))
+                    .unwrap_or_default();
+                Failure::invalid(format!(
+                    "chat template does not compile: {}{detail}{line}",
+                    e.kind()
+                ))
+            })?;
         Ok(Template { env })
     }
 
-    pub fn render(&self, context_json: &str, max_steps: u64, limit: usize) -> Result<String, Failure> {
+    pub fn render(
+        &self,
+        context_json: &str,
+        max_steps: u64,
+        limit: usize,
+    ) -> Result<String, Failure> {
         let context: serde_json::Value = serde_json::from_str(context_json)
             .map_err(|e| Failure::invalid(format!("template variables are not JSON: {e}")))?;
         // The environment holds the fuel setting; a clone shares the compiled template.
@@ -99,14 +115,19 @@ impl Template {
         let template = env
             .get_template(NAME)
             .map_err(|_| Failure::new(Code::Internal, "the template is gone"))?;
-        let mut out = Bounded { bytes: Vec::new(), limit, full: false };
+        let mut out = Bounded {
+            bytes: Vec::new(),
+            limit,
+            full: false,
+        };
         let result = template.render_captured_to(Value::from_serialize(&context), &mut out);
         match result {
             Ok(_) => String::from_utf8(out.bytes)
                 .map_err(|_| Failure::new(Code::Internal, "the rendering is not UTF-8")),
-            Err(_) if out.full => {
-                Err(Failure::new(Code::Budget, format!("the rendering is above {limit} bytes")))
-            }
+            Err(_) if out.full => Err(Failure::new(
+                Code::Budget,
+                format!("the rendering is above {limit} bytes"),
+            )),
             Err(e) => Err(render_failure(&e, max_steps)),
         }
     }
@@ -115,19 +136,32 @@ impl Template {
 fn render_failure(error: &Error, max_steps: u64) -> Failure {
     // An error inside a macro or a block is wrapped: the innermost one says what happened.
     let mut inner = error;
-    while let Some(next) = std::error::Error::source(inner).and_then(|s| s.downcast_ref::<Error>()) {
+    while let Some(next) = std::error::Error::source(inner).and_then(|s| s.downcast_ref::<Error>())
+    {
         inner = next;
     }
     if inner.kind() == ErrorKind::OutOfFuel {
-        return Failure::new(Code::Budget, format!("the rendering takes over {max_steps} steps"));
+        return Failure::new(
+            Code::Budget,
+            format!("the rendering takes over {max_steps} steps"),
+        );
     }
     let detail = inner.detail().unwrap_or_default();
     if let Some(message) = detail.strip_prefix(RAISED) {
         return Failure::new(Code::Raised, clean(message));
     }
     if detail.contains("recursion limit") {
-        return Failure::new(Code::Budget, format!("the rendering nests over {MAX_RECURSION} deep"));
+        return Failure::new(
+            Code::Budget,
+            format!("the rendering nests over {MAX_RECURSION} deep"),
+        );
     }
-    let line = inner.line().map(|l| format!(" in line {l}")).unwrap_or_default();
-    Failure::invalid(format!("the template failed{line}: {}", clean(&inner.kind().to_string())))
+    let line = inner
+        .line()
+        .map(|l| format!(" in line {l}"))
+        .unwrap_or_default();
+    Failure::invalid(format!(
+        "the template failed{line}: {}",
+        clean(&inner.kind().to_string())
+    ))
 }

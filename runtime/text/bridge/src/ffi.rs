@@ -22,7 +22,10 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into() }
+        Failure {
+            code,
+            message: message.into(),
+        }
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {
@@ -40,7 +43,10 @@ pub struct Slice {
 
 impl Slice {
     pub fn from_static(s: &'static str) -> Self {
-        Slice { data: s.as_ptr(), size: s.len() }
+        Slice {
+            data: s.as_ptr(),
+            size: s.len(),
+        }
     }
 
     /// # Safety
@@ -53,7 +59,10 @@ impl Slice {
     /// As `bytes`.
     pub unsafe fn str<'a>(&self, what: &str) -> Result<&'a str, Failure> {
         std::str::from_utf8(unsafe { self.bytes() }).map_err(|e| {
-            Failure::invalid(format!("{what} is not valid UTF-8 at byte {}", e.valid_up_to()))
+            Failure::invalid(format!(
+                "{what} is not valid UTF-8 at byte {}",
+                e.valid_up_to()
+            ))
         })
     }
 }
@@ -81,7 +90,11 @@ pub type Ids = Owned<u32>;
 impl<T> Owned<T> {
     pub fn from_vec(v: Vec<T>) -> Self {
         let mut v = std::mem::ManuallyDrop::new(v);
-        Owned { data: v.as_mut_ptr(), size: v.len(), capacity: v.capacity() }
+        Owned {
+            data: v.as_mut_ptr(),
+            size: v.len(),
+            capacity: v.capacity(),
+        }
     }
 
     pub fn into_vec(self) -> Vec<T> {
@@ -98,8 +111,8 @@ thread_local! {
 }
 static HOOK: Once = Once::new();
 
-/// Runs an export's body. A failure's message goes to `error`; a panic becomes Code::Internal, its place (not its
-/// text, which may quote the input) the message.
+/// Runs an export's body. A failure's message goes to `error`; a panic becomes Code::Internal, its
+/// place (not its text, which may quote the input) the message.
 pub fn guard(error: *mut Bytes, body: impl FnOnce() -> Result<(), Failure>) -> Code {
     HOOK.call_once(|| {
         set_hook(Box::new(|info| {

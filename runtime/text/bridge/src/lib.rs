@@ -1,5 +1,5 @@
-//! The exports of quire_text_bridge.h. Each one checks its arguments, runs inside `guard`, and hands owned
-//! memory over as raw parts; all work is done by the modules, in safe Rust.
+//! The exports of quire_text_bridge.h. Each one checks its arguments, runs inside `guard`, and
+//! hands owned memory over as raw parts; all work is done by the modules, in safe Rust.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod chat_template;
@@ -128,7 +128,8 @@ pub unsafe extern "C" fn quire_bridge_render(
         if render.max_steps == 0 || render.max_steps > i64::MAX as u64 {
             return Err(Failure::invalid("max_steps is out of range"));
         }
-        let text = unsafe { &*template }.render(context, render.max_steps, render.max_output_bytes)?;
+        let text =
+            unsafe { &*template }.render(context, render.max_steps, render.max_output_bytes)?;
         unsafe { out.write(Bytes::from_vec(text.into_bytes())) };
         Ok(())
     })

@@ -1,7 +1,8 @@
-//! GPT-2's split of text into words, in linear time. The pattern is the one of `tokenizers`' ByteLevel,
+//! GPT-2's split of text into words, in linear time. The pattern is the one of `tokenizers`'
+//! ByteLevel,
 //!   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-//! but its regex engine gives up, silently, on a run of 1e6 spaces. Here it is a scanner: every character is of
-//! one class, and a run of one class is a word.
+//! but its regex engine gives up, silently, on a run of 1e6 spaces. Here it is a scanner: every
+//! character is of one class, and a run of one class is a word.
 
 use regex_syntax::hir::{Class as HirClass, HirKind};
 use std::sync::LazyLock;
@@ -36,7 +37,11 @@ enum Class {
 /// Class of each code point.
 static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| {
     let mut classes = vec![Class::Other; char::MAX as usize + 1];
-    for (pattern, class) in [(r"\p{L}", Class::Letter), (r"\p{N}", Class::Number), (r"\s", Class::Space)] {
+    for (pattern, class) in [
+        (r"\p{L}", Class::Letter),
+        (r"\p{N}", Class::Number),
+        (r"\s", Class::Space),
+    ] {
         let hir = regex_syntax::parse(pattern).expect("a constant pattern");
         let HirKind::Class(HirClass::Unicode(ranges)) = hir.kind() else {
             unreachable!("a Unicode class");
@@ -60,7 +65,9 @@ fn word_size(text: &str) -> usize {
         return word.len();
     }
     let run = |from: usize, class: Class| {
-        let end = text[from..].char_indices().find(|&(_, c)| class_of(c) != class);
+        let end = text[from..]
+            .char_indices()
+            .find(|&(_, c)| class_of(c) != class);
         end.map_or(text.len(), |(i, _)| from + i)
     };
     let class_at = |at: usize| text[at..].chars().next().map(class_of);
@@ -79,7 +86,11 @@ fn word_size(text: &str) -> usize {
         return end;
     }
     let last = text[..end].char_indices().next_back().map_or(0, |(i, _)| i);
-    if last == 0 { end } else { last }
+    if last == 0 {
+        end
+    } else {
+        last
+    }
 }
 
 struct Words;

@@ -1,5 +1,5 @@
-//! `json.dumps` as Python writes it: what `tojson` means in a chat template. No HTML escapes, spaces after
-//! separators, characters outside ASCII as they are.
+//! `json.dumps` as Python writes it: what `tojson` means in a chat template. No HTML escapes,
+//! spaces after separators, characters outside ASCII as they are.
 
 use minijinja::value::{Kwargs, Value};
 use minijinja::{Error, ErrorKind};
@@ -27,7 +27,10 @@ pub fn tojson(value: &Value, kwargs: Kwargs) -> Result<Value, Error> {
         return Err(bad("indent is above 16"));
     }
     let (item_separator, key_separator) = match separators {
-        None => (if indent.is_some() { "," } else { ", " }.to_owned(), ": ".to_owned()),
+        None => (
+            if indent.is_some() { "," } else { ", " }.to_owned(),
+            ": ".to_owned(),
+        ),
         Some(s) => match <[String; 2]>::try_from(s) {
             Ok([item, key]) => (item, key),
             Err(_) => return Err(bad("separators are two strings")),
@@ -54,7 +57,8 @@ fn write_value(value: &Json, style: &Style, depth: usize, out: &mut String) -> s
         Json::String(s) => write_string(s, style, out),
         Json::Number(n) => write_number(n, out),
         Json::Array(items) => {
-            let write_item = |item: &Json, out: &mut String| write_value(item, style, depth + 1, out);
+            let write_item =
+                |item: &Json, out: &mut String| write_value(item, style, depth + 1, out);
             write_items(items.iter(), ['[', ']'], (style, depth), out, write_item)
         }
         Json::Object(map) => {
@@ -62,11 +66,17 @@ fn write_value(value: &Json, style: &Style, depth: usize, out: &mut String) -> s
             if style.sort_keys {
                 members.sort_by(|a, b| a.0.cmp(b.0));
             }
-            write_items(members.into_iter(), ['{', '}'], (style, depth), out, |(key, item), out| {
-                write_string(key, style, out)?;
-                out.push_str(&style.key_separator);
-                write_value(item, style, depth + 1, out)
-            })
+            write_items(
+                members.into_iter(),
+                ['{', '}'],
+                (style, depth),
+                out,
+                |(key, item), out| {
+                    write_string(key, style, out)?;
+                    out.push_str(&style.key_separator);
+                    write_value(item, style, depth + 1, out)
+                },
+            )
         }
         other => write!(out, "{other}"), // null, true, false
     }
@@ -99,7 +109,8 @@ fn write_items<T>(
     Ok(())
 }
 
-/// Integers as they are; floats in Python's `repr`, which writes an exponent below 1e-4 and from 1e16 on.
+/// Integers as they are; floats in Python's `repr`, which writes an exponent below 1e-4 and from
+/// 1e16 on.
 fn write_number(number: &serde_json::Number, out: &mut String) -> std::fmt::Result {
     let Some(f) = number.as_f64().filter(|_| number.is_f64()) else {
         return write!(out, "{number}");

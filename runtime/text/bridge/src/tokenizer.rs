@@ -1,5 +1,5 @@
-//! A `tokenizers` object made of a vocabulary in the byte-level alphabet. Control tokens are not its business:
-//! the caller splits the text at them, and their pieces come empty.
+//! A `tokenizers` object made of a vocabulary in the byte-level alphabet. Control tokens are not
+//! its business: the caller splits the text at them, and their pieces come empty.
 
 use crate::ffi::Failure;
 use crate::pre_tokenizer::Gpt2;
@@ -33,18 +33,22 @@ impl BpeTokenizer {
         let pre = pre_tokenizer(pre_tokenizer_name)?;
         let mut vocab = ahash::AHashMap::with_capacity(pieces.len());
         for (id, piece) in pieces.enumerate() {
-            // Pieces that no text can reach stay out: control tokens (empty here) and invalid UTF-8.
-            // Of equal pieces the first wins.
+            // Pieces that no text can reach stay out: control tokens (empty here) and invalid
+            // UTF-8. Of equal pieces the first wins.
             if let (false, Ok(piece)) = (piece.is_empty(), std::str::from_utf8(piece)) {
                 vocab.entry(piece.to_owned()).or_insert(id as u32);
             }
         }
         let mut pairs = Vec::with_capacity(merges.len());
         for (rank, merge) in merges.enumerate() {
-            let pair = std::str::from_utf8(merge).ok().and_then(|m| m.split_once(' '));
+            let pair = std::str::from_utf8(merge)
+                .ok()
+                .and_then(|m| m.split_once(' '));
             let (left, right) = pair
                 .filter(|(l, r)| !l.is_empty() && !r.is_empty() && !r.contains(' '))
-                .ok_or_else(|| Failure::invalid(format!("merge {rank} is not two pieces and a space")))?;
+                .ok_or_else(|| {
+                    Failure::invalid(format!("merge {rank} is not two pieces and a space"))
+                })?;
             pairs.push((left.to_owned(), right.to_owned()));
         }
         let bpe = BPE::builder()
