@@ -1,7 +1,98 @@
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
 #include "server/cli/commands.h"
+#include "server/cli/progress.h"
+#include "server/cli/service.h"
+#include "server/cli/signals.h"
+#include "server/config/server_config.h"
 
 namespace quire {
+namespace {
 
-int RunServe(const Args&) { return Fail(kExitUsage, "serve: not in this build yet"); }
+constexpr int kPulseMillis = 1000;
+
+// Connections are file descriptors: take all that this process may have.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void PrintAddresses(const Service& service, const ServerConfig& config, double seconds) {
+  for (const std::string& address : service.grpc_addresses()) {
+    std::fprintf(stderr, "quire: gRPC on %s%s\n", address.c_str(), config.reflection_on() ? ", with reflection" : "");
+  }
+  if (service.http_port() != 0) {
+    const std::string host = config.http_listen.substr(0, config.http_listen.rfind(':'));
+    std::fprintf(stderr, "quire: metrics on http://%s:%d/metrics\n", host.c_str(), service.http_port());
+  }
+  if (config.trusted_network) std::fprintf(stderr, "quire: --trusted-network: whoever reaches the port is trusted\n");
+  std::fprintf(stderr, "quire: ready after %.2f s\n", seconds);
+}
+
+int Serve(const ServerConfig& config) {
+  const auto start = std::chrono::steady_clock::now();
+  StopSignals signals;  // before any thread starts: they inherit the mask
+  RaiseFileLimit();
+  absl::StatusOr<std::unique_ptr<Service>> service = Service::Listen(config);
+  if (!service.ok()) return Fail(ExitCodeOf(service.status()), std::string(service.status().message()));
+  signals.ExitAtOnce(kExitOk);  // nothing to drain while loading
+  LoadProgress progress;
+  const absl::Status loaded =
+      (*service)->Load([&progress](size_t done, size_t total) { progress.Show(done, total); });
+  progress.Finish();
+  if (!loaded.ok()) return Fail(ExitCodeOf(loaded), std::string(loaded.message()));
+  signals.Keep();
+  std::fprintf(stderr, "%s\n", (*service)->Describe().c_str());
+  PrintAddresses(**service, config, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  while (!signals.Wait(kPulseMillis)) {
+    if ((*service)->CheckPulse()) continue;
+    std::fprintf(stderr, "quire: the engine has work and makes no step; ending\n");
+    std::abort();
+  }
+  std::fprintf(stderr, "quire: draining; a second signal ends at once\n");
+  signals.ExitAtOnce(kExitInterrupted);
+  (*service)->Drain();
+  service->reset();
+  std::fprintf(stderr, "quire: drained\n");
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunServe(const Args& args) {
+  CLI::App app("Serve a model over gRPC.", "quire serve");
+  ConfigFlags flags;
+  flags.AddTo(app);
+  try {
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  const Environment environment = ProcessEnvironment();
+  const absl::StatusOr<ServerConfig> config = flags.Resolve(environment);
+  if (!config.ok()) return Fail(ExitCodeOf(config.status()), std::string(config.status().message()));
+  if (flags.print_config()) {
+    std::fputs(flags.Print(environment).c_str(), stdout);
+    return kExitOk;
+  }
+  return Serve(*config);
+}
 
 }  // namespace quire

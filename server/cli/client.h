@@ -1,0 +1,62 @@
+// What generate, chat and healthcheck share as gRPC clients: the channel, one Generate call printed as it
+// streams, and the engine in process for --model. One thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <grpcpp/channel.h>
+
+#include "absl/status/statusor.h"
+#include "quire/v1/inference.pb.h"
+#include "server/cli/commands.h"
+
+namespace CLI {
+class App;
+}
+
+namespace quire {
+
+class Service;
+
+// A server to talk to: one at an address, or one of our own in this process.
+class Target {
+ public:
+  // --addr and --model. With --model, flags that the command does not know go to the server.
+  void AddFlags(CLI::App& app);
+  // After parsing. Starts the server for --model.
+  absl::Status Open(const std::vector<std::string>& server_flags);
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+
+  Target();
+  ~Target();
+
+ private:
+  std::string addr_ = "127.0.0.1:50051";
+  std::string model_;
+  std::string folder_;  // of the private socket
+  std::unique_ptr<Service> service_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+struct CallSummary {
+  v1::Usage usage;
+  v1::Finished finished;
+  std::string text;
+  double first_text_s = 0, total_s = 0;  // from the call's start
+};
+
+// Runs one Generate call; `on_text` sees each piece of text as it comes. `cancelled` is asked after each message.
+absl::StatusOr<CallSummary> RunCall(const std::shared_ptr<grpc::Channel>& channel, const v1::GenerateRequest& request,
+                                    const std::function<void(const v1::GenerateResponse&)>& on_message,
+                                    const std::function<bool()>& cancelled = nullptr);
+
+// One line for --stats.
+std::string StatsLine(const std::shared_ptr<grpc::Channel>& channel, const CallSummary& summary);
+
+// Prints a failed call for people and returns its exit code.
+int FailCall(const absl::Status& status);
+
+}  // namespace quire

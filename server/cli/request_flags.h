@@ -1,0 +1,31 @@
+// Flags that generate and chat share, and the request they make. One thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quire/v1/inference.pb.h"
+
+namespace CLI {
+class App;
+}
+
+namespace quire {
+
+class RequestFlags {
+ public:
+  void AddTo(CLI::App& app);
+  // Sampling, stopping and output of the request; the prompt is the caller's.
+  void Fill(v1::GenerateRequest* request) const;
+
+ private:
+  std::string model_name_;
+  std::optional<uint32_t> max_tokens_, min_tokens_, top_k_, top_logprobs_, time_limit_ms_, num_outputs_;
+  std::optional<uint64_t> seed_;
+  std::optional<float> temperature_, top_p_, min_p_;
+  std::vector<std::string> stops_;
+  bool ignore_eos_ = false;
+};
+
+}  // namespace quire

@@ -1,0 +1,192 @@
+#include "server/cli/service.h"
+
+#include <atomic>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "runtime/base/status_macros.h"
+#include "server/cli/model_stack.h"
+#include "server/cli/service_facts.h"
+#include "server/cli/version.h"
+#include "server/cli/watchdog.h"
+#include "server/delivery/delivery.h"
+#include "server/engine/engine.h"
+#include "server/engine/intake.h"
+#include "server/engine/retry_delay.h"
+#include "server/metrics/exposer.h"
+#include "server/metrics/metrics.h"
+
+namespace quire {
+
+// Members are destroyed from the last to the first: whoever uses another room stands below it.
+struct Service::State {
+  explicit State(const ServerConfig& c) : config(c), inbox(c.max_live()) {}
+  ~State() { Stop(absl::ZeroDuration(), absl::ZeroDuration()); }
+
+  void Stop(absl::Duration drain, absl::Duration grace);
+  HealthReport Report() const;
+
+  const ServerConfig config;
+  SteadyClock clock;
+  std::unique_ptr<ModelStack> stack;
+  Inbox inbox;
+  StepEvents events;
+  Backend backend;
+  std::unique_ptr<RpcServer> rpc;
+  std::unique_ptr<Delivery> delivery;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Intake> intake;
+  std::unique_ptr<Metrics> metrics;
+  std::atomic<const Metrics*> scrape{nullptr};  // null while loading
+  std::atomic<uint64_t> stalls{0};
+  std::unique_ptr<Exposer> exposer;
+  bool stopped = false;
+};
+
+namespace {
+
+constexpr absl::Duration kFlushGrace = absl::Seconds(5);  // for clients to read their last message
+
+std::string RandomId() {
+  std::random_device device;
+  return absl::StrFormat("%08x%08x", device(), device());
+}
+
+}  // namespace
+
+HealthReport Service::State::Report() const {
+  const ServerState state = rpc->health().state();
+  HealthReport report{.live = rpc->health().live(), .started = scrape.load() != nullptr};
+  report.ready = state == ServerState::kReady && report.live;
+  report.why = state == ServerState::kLoading    ? "loading"
+               : state == ServerState::kDraining ? "draining"
+               : report.ready                    ? ""
+                                                 : "stalled";
+  return report;
+}
+
+void Service::State::Stop(absl::Duration drain, absl::Duration grace) {
+  if (std::exchange(stopped, true)) return;
+  if (intake != nullptr) DrainRequests(*intake, inbox, drain);
+  if (rpc != nullptr) rpc->Shutdown(grace);
+  if (intake != nullptr) intake->Stop();
+  if (engine != nullptr) engine->Stop();
+  if (delivery != nullptr) delivery->Stop();
+  exposer.reset();
+}
+
+Service::Service(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Service::~Service() = default;
+
+absl::StatusOr<std::unique_ptr<Service>> Service::Listen(const ServerConfig& config) {
+  auto state = std::make_unique<State>(config);
+  State& s = *state;
+  RpcServerOptions options = {.listen = config.listen,
+                              .identity = {.version = kVersion, .revision = kRevision, .instance_id = RandomId()},
+                              .clock = &s.clock,
+                              .max_calls = config.effective_max_calls(),
+                              .receive_message_bytes = config.receive_message_bytes,
+                              .metadata_bytes = config.metadata_bytes,
+                              .max_request_ms = config.max_request_ms,
+                              .reflection = config.reflection_on()};
+  options.identity.started = s.clock.Now();
+  ASSIGN_OR_RETURN(s.rpc, RpcServer::Start(std::move(options)));
+  if (config.http_listen != "off") {
+    const auto body = [&s](std::string (Metrics::*text)() const) {
+      const Metrics* metrics = s.scrape.load();
+      return metrics == nullptr ? std::string() : (metrics->*text)();
+    };
+    ASSIGN_OR_RETURN(s.exposer, Exposer::Start({.listen = config.http_listen,
+                                                .health = [&s] { return s.Report(); },
+                                                .metrics = [body] { return body(&Metrics::Text); },
+                                                .load = [body] { return body(&Metrics::LoadText); }}));
+  }
+  return std::unique_ptr<Service>(new Service(std::move(state)));
+}
+
+absl::Status Service::Load(Progress progress) {
+  State& s = *state_;
+  ASSIGN_OR_RETURN(s.stack, ModelStack::Load(s.config, std::move(progress)));
+  const ModelStack& stack = *s.stack;
+  const auto retry_delay = [&s] {
+    thread_local std::minstd_rand random{std::random_device{}()};
+    const StepStats stats = s.engine->Stats();
+    return RetryDelayMs(stats.waiting_tokens, stats.prefill_tokens_per_second,
+                        std::generate_canonical<double, 32>(random));
+  };
+  s.delivery = std::make_unique<Delivery>(
+      DeliveryOptions{.stream_buffer_bytes = s.config.stream_buffer_bytes,
+                      .slow_reader_ms = s.config.slow_reader_ms,
+                      .flush = [&s] { s.rpc->Flush(); },
+                      .retry_delay_ms = retry_delay},
+      DeliveryLinks{stack.tokenizer.get(), &s.inbox, &s.events, &s.clock});
+  s.engine = std::make_unique<Engine>(
+      SchedulerOptionsOf(s.config, stack),
+      EngineLinks{.runner = stack.runner.get(),
+                  .pool = stack.pool.get(),
+                  .inbox = &s.inbox,
+                  .events = &s.events,
+                  .clock = &s.clock},
+      [&s](const StepStats& stats) { s.intake->SetLoad(stats.waiting_tokens, stats.prefill_tokens_per_second); });
+  s.intake = std::make_unique<Intake>(IntakeOptionsOf(s.config, stack),
+                                      IntakeLinks{stack.encoder.get(), &s.inbox, &s.events, &s.clock});
+  s.metrics = std::make_unique<Metrics>(
+      MetricsInfoOf(s.config, stack),
+      MetricsSources{.streams = [&s] { return s.delivery->Stats(); },
+                     .steps = [&s] { return s.engine->Stats(); },
+                     .intake = [&s] { return s.intake->Stats(); },
+                     .calls = [&s] { return CallCounts(s.rpc->stats()); },
+                     .pulse_age_ns = [&s] { return s.engine->PulseAgeNs(); },
+                     .ready = [&s] { return s.Report().ready; },
+                     .draining = [&s] { return s.rpc->health().state() == ServerState::kDraining; },
+                     .watchdog_stalls = [&s] { return s.stalls.load(); }});
+  s.backend = BackendOf(s.config, stack);
+  s.backend.intake = s.intake.get();
+  s.backend.inbox = &s.inbox;
+  s.backend.delivery = s.delivery.get();
+  s.backend.engine = s.engine.get();
+  s.backend.clock = &s.clock;
+  s.delivery->Start();
+  s.engine->Start();
+  s.intake->Start();
+  s.scrape.store(s.metrics.get());
+  s.rpc->Attach(&s.backend);
+  return absl::OkStatus();
+}
+
+void Service::Drain() {
+  state_->rpc->health().SetState(ServerState::kDraining);
+  absl::SleepFor(state_->config.drain_delay);
+  state_->Stop(state_->config.drain_timeout, kFlushGrace);
+}
+
+bool Service::CheckPulse() {
+  State& s = *state_;
+  Health& health = s.rpc->health();
+  const ServerState now = health.state();
+  if (s.engine == nullptr || (now != ServerState::kReady && now != ServerState::kStalled)) return true;
+  switch (JudgePulse(s.engine->PulseAgeNs(), s.stack->slowest_step_s)) {
+    case Pulse::kFine:
+      if (now == ServerState::kStalled) health.SetState(ServerState::kReady);
+      return true;
+    case Pulse::kStalled:
+      if (now != ServerState::kStalled) {
+        s.stalls.fetch_add(1);
+        health.SetState(ServerState::kStalled);
+      }
+      return true;
+    case Pulse::kDead: break;
+  }
+  health.GiveUp();
+  return false;
+}
+
+const std::vector<std::string>& Service::grpc_addresses() const { return state_->rpc->addresses(); }
+
+int Service::http_port() const { return state_->exposer == nullptr ? 0 : state_->exposer->port(); }
+
+std::string Service::Describe() const { return DescribeStack(state_->config, *state_->stack); }
+
+}  // namespace quire
