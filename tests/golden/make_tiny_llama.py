@@ -3,7 +3,8 @@
 usage: reference/in-root /opt/ref/bin/python tests/golden/make_tiny_llama.py
 Writes tiny-f32.gguf (untied, all F32), tiny-q4.gguf (tied; Q4_1 layers, Q8_0 embedding, as the default model) and, for
 each, a .json with token ids and a .f32 with the logits of every position. The weights come from numpy's PCG64 with a
-fixed seed; the reference is what transformers computes in float32 from the GGUF file itself.
+fixed seed; the reference is what transformers computes in float32 from the GGUF file itself. tiny-q4-int8.f32 is the
+same with the input of every linear layer rounded to int8 with one scale per 32 values, as our kernels do.
 Shape: 2 layers, hidden 64, 4 query heads of 32 on 2 KV heads (so heads x head_dim is not hidden), ffn 96, and a
 vocabulary of 261 (no multiple of 16): three control tokens, the 256 letters of byte-level BPE, two merges.
 """
@@ -96,6 +97,18 @@ def write_gguf(path, tied, quantised):
     return len(pieces)
 
 
+def round_to_int8(x):
+    blocks = x.reshape(-1, 32)
+    scale = blocks.abs().amax(1, keepdim=True) / 127
+    scale = torch.where(scale == 0, torch.ones_like(scale), scale)
+    return (torch.round(blocks / scale) * scale).reshape(x.shape)
+
+
+def logits_of(model, all_ids):
+    with torch.no_grad():
+        return np.concatenate([model(torch.tensor(ids[None])).logits[0].numpy() for ids in all_ids])
+
+
 def main():
     os.makedirs(DATA, exist_ok=True)
     rng = np.random.Generator(np.random.PCG64(7))
@@ -105,16 +118,18 @@ def main():
         model = AutoModelForCausalLM.from_pretrained(DATA, gguf_file=name + '.gguf', dtype=torch.float32).eval()
         assert model.config.head_dim == HEAD_DIM and model.config.num_key_value_heads == KV_HEADS
         assert model.config.rms_norm_eps < 2e-5 and model.config.tie_word_embeddings == tied
-        cases, rows = [], []
-        for length in (1, 5, 70):  # the last crosses the edge of a KV block
-            ids = rng.integers(0, vocab, length)
-            with torch.no_grad():
-                logits = model(torch.tensor(ids[None])).logits[0].numpy()
-            cases.append({'ids': ids.tolist(), 'first_row': sum(len(c['ids']) for c in cases)})
-            rows.append(logits)
+        all_ids = [rng.integers(0, vocab, length) for length in (1, 5, 70)]  # the last crosses a KV block's edge
+        first = np.cumsum([0] + [len(ids) for ids in all_ids])
+        cases = [{'ids': ids.tolist(), 'first_row': int(row)} for ids, row in zip(all_ids, first)]
+        rows = logits_of(model, all_ids)
         write_json(name + '.json', {'model': name + '.gguf', 'vocab': vocab, 'cases': cases})
-        write_rows(name + '.f32', np.concatenate(rows), '<f4')
-        print(name, os.path.getsize(path), 'bytes; logits std', float(np.concatenate(rows).std()))
+        write_rows(name + '.f32', rows, '<f4')
+        if quantised:
+            for module in model.modules():
+                if isinstance(module, torch.nn.Linear):
+                    module.register_forward_pre_hook(lambda _, inputs: (round_to_int8(inputs[0]),))
+            write_rows(name + '-int8.f32', logits_of(model, all_ids), '<f4')
+        print(name, os.path.getsize(path), 'bytes; logits std', float(rows.std()))
 
 
 if __name__ == '__main__':

@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/golden/golden_case.h"
+
+// The two committed tiny llamas against transformers' float32 logits of the same files, at every position.
+namespace quire {
+namespace {
+
+struct Difference {
+  double largest = 0;   // |ours - reference|
+  double relative = 0;  // root mean square of the difference over that of the reference
+  double median = 0;    // of the same, row by row
+};
+
+Difference Compare(const std::string& name, const std::string& rows_name, KvDType kv_dtype, int32_t chunk) {
+  const nlohmann::json golden = ReadGoldenJson(name + ".json");
+  const std::vector<float> reference = ReadF32Rows(rows_name);
+  const auto vocab = golden["vocab"].get<size_t>();
+  GoldenModel model(GoldenPath(name + ".gguf"), kv_dtype, 2);
+  double largest = 0, error = 0, power = 0;
+  std::vector<double> rows;
+  for (const nlohmann::json& c : golden["cases"]) {
+    const std::vector<std::vector<float>> ours = model.Logits(TokensOf(c["ids"]), chunk);
+    const auto first = c["first_row"].get<size_t>();
+    for (size_t r = 0; r < ours.size(); ++r) {
+      double row_error = 0, row_power = 0;
+      for (size_t i = 0; i < vocab; ++i) {
+        const double expected = reference.at((first + r) * vocab + i);
+        const double difference = std::abs(ours[r].at(i) - expected);
+        largest = std::max(largest, difference);
+        row_error += difference * difference;
+        row_power += expected * expected;
+      }
+      error += row_error;
+      power += row_power;
+      rows.push_back(std::sqrt(row_error / row_power));
+    }
+  }
+  EXPECT_EQ(rows.size() * vocab, reference.size());
+  std::ranges::nth_element(rows, rows.begin() + static_cast<ptrdiff_t>(rows.size() / 2));
+  return {largest, std::sqrt(error / power), rows[rows.size() / 2]};
+}
+
+// Logits have a standard deviation of 1.5. In float32 only the order of additions differs.
+TEST(TinyLlama, FloatLogitsEqualTheReference) {
+  for (const int32_t chunk : {1, 7, 64}) {
+    const Difference d = Compare("tiny-f32", "tiny-f32.f32", KvDType::kF32, chunk);
+    EXPECT_LE(d.largest, 5e-5) << "chunk " << chunk << ", relative " << d.relative;
+  }
+}
+
+// bf16 keys and values keep 8 bits, and these random weights amplify what is lost.
+TEST(TinyLlama, Bf16CacheStaysCloseToTheReference) {
+  for (const int32_t chunk : {1, 64}) {
+    const Difference d = Compare("tiny-f32", "tiny-f32.f32", KvDType::kBF16, chunk);
+    EXPECT_LE(d.relative, 1e-2) << "chunk " << chunk << ", largest " << d.largest;
+  }
+}
+
+// With the same rounding of activations in the reference, a row differs only where a value lies next to a rounding edge.
+TEST(TinyLlama, QuantisedLogitsEqualTheReferenceWithInt8Activations) {
+  for (const int32_t chunk : {1, 7, 64}) {
+    const Difference d = Compare("tiny-q4", "tiny-q4-int8.f32", KvDType::kF32, chunk);
+    EXPECT_LE(d.median, 1e-4) << "chunk " << chunk;
+    EXPECT_LE(d.relative, 1e-2) << "chunk " << chunk << ", largest " << d.largest;
+  }
+}
+
+// What int8 activations cost on these random weights.
+TEST(TinyLlama, QuantisedLogitsStayCloseToTheFloatReference) {
+  const Difference d = Compare("tiny-q4", "tiny-q4.f32", KvDType::kF32, 64);
+  EXPECT_LE(d.relative, 5e-2) << "largest " << d.largest;
+}
+
+}  // namespace
+}  // namespace quire
