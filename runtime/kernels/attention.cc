@@ -137,7 +137,7 @@ const float* AttentionKernel::State::Widened(const std::byte* tile, int32_t dept
 
 void AttentionKernel::State::Scores(TileSize size, const Scratch& w, const std::byte* k_tile,
                                     const Prefetch& next) const {
-  const auto [rows, tokens] = size;
+  const int32_t rows = size.rows, tokens = size.tokens;
   const int32_t dim = layout.head_dim;
   TileProduct product = {.a = w.q, .lda = dim, .b = k_tile, .ldb = kBlockTokens, .depth = dim, .width = tokens,
                          .c = w.s, .ldc = kBlockTokens, .rows = rows, .add = false, .prefetch = next};
@@ -156,7 +156,7 @@ void AttentionKernel::State::Scores(TileSize size, const Scratch& w, const std::
 
 void AttentionKernel::State::AddValues(TileSize size, const Scratch& w, const std::byte* v_tile,
                                        const Prefetch& next_k, const AttentionState& state) const {
-  const auto [rows, tokens] = size;
+  const int32_t rows = size.rows, tokens = size.tokens;
   const int32_t word_rows = KvLayout::kPanelDims / layout.pack;  // of K, that go with a panel of V
   for (int32_t panel = 0; panel < layout.num_panels(); ++panel) {
     const int32_t dim = panel * KvLayout::kPanelDims, width = layout.PanelWidth(panel);

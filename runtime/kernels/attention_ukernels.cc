@@ -45,6 +45,16 @@ absl::Status AttentionUkernels::Generate(const KvLayout& layout, const QueryTili
   return absl::OkStatus();
 }
 
+const Brgemm& AttentionUkernels::Scores(int32_t rows, int32_t tokens) const {
+  return sets_[rows].qk[tokens / kTokenStep - 1];
+}
+
+const Brgemm& AttentionUkernels::Values(int32_t rows, int32_t tokens, int32_t width) const {
+  const Set& set = sets_[rows];
+  const int32_t size = tokens / kTokenStep - 1;
+  return width == KvLayout::kPanelDims ? set.pv[size] : set.pv_tail[size];
+}
+
 bool AttentionUkernels::EqualSequentialFma() const {
   if (max_rows_ == 0) return true;
   const int32_t dim = layout_.head_dim, width = std::min(dim, KvLayout::kPanelDims);

@@ -23,12 +23,9 @@ class AttentionUkernels {
   // Short tiles are served for whole query tiles; other row counts take 64 tokens.
   bool HasShortTiles(int32_t rows) const { return sets_[rows].short_tiles; }
   // s [rows][64] = q [rows][head_dim] k [head_dim][64], of the first `tokens` columns.
-  const Brgemm& Scores(int32_t rows, int32_t tokens) const { return sets_[rows].qk[tokens / kTokenStep - 1]; }
+  const Brgemm& Scores(int32_t rows, int32_t tokens) const;
   // o [rows][o_stride] += p [rows][64] v [tokens][width], one V panel.
-  const Brgemm& Values(int32_t rows, int32_t tokens, int32_t width) const {
-    const Set& set = sets_[rows];
-    return (width == KvLayout::kPanelDims ? set.pv : set.pv_tail)[tokens / kTokenStep - 1];
-  }
+  const Brgemm& Values(int32_t rows, int32_t tokens, int32_t width) const;
   size_t scratch_bytes() const { return scratch_bytes_; }
 
   // Whether a full query tile's products equal sequential fma bit for bit on this processor: what makes decode equal

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/kernels/attention_world.h"
-#include "tests/testing/count_allocations.h"
 
 namespace quire {
 namespace {
@@ -146,28 +145,6 @@ TEST(Attention, OneKernelServesManyLayersAndSteps) {
       for (int32_t layer = 0; layer < 3; ++layer) {
         EXPECT_TRUE(SameBits(world->RunWith(**kernel, 2, layer), world == &a ? expected_a : expected_b));
       }
-    }
-  }
-}
-
-TEST(Attention, StepAllocatesNothingButInsideOneDnn) {
-  for (const std::vector<WorldSeq>& seqs : {std::vector<WorldSeq>{{.id = 1, .kv_len = 1500, .rows = 1}},
-                                            std::vector<WorldSeq>{{.id = 1, .kv_len = 90, .rows = 1}, {.id = 2, .kv_len = 300, .rows = 100}}}) {
-    const AttentionWorld world({.shape = Shape(9, 3, 64)}, seqs);
-    AttentionOptions options = world.KernelOptions();
-    options.workers = 2;
-    absl::StatusOr<std::unique_ptr<AttentionKernel>> kernel = AttentionKernel::Create(options);
-    ASSERT_TRUE(kernel.ok());
-    std::vector<float> q(static_cast<size_t>(options.max_rows) * world.width(), 0.5f), out(q.size());
-    const AttentionIo io = {.q = q.data(), .q_stride = world.width(), .out = out.data(), .out_stride = world.width()};
-    const KvLayerView layer = world.layer();
-    const AllocationCounter counter;
-    (*kernel)->Plan(world.batch());
-    (*kernel)->Run(0, 0, layer, io);
-    (*kernel)->Run(1, 0, layer, io);
-    EXPECT_EQ(counter.ours(), 0);
-    if (seqs.size() == 1 && ActiveIsa() >= IsaLevel::kAvx2) {
-      EXPECT_EQ(counter.onednn(), 0);  // decode runs on the own tile
     }
   }
 }
