@@ -19,7 +19,7 @@ constexpr int32_t kChunkBlocks = 24;      // 15 KB unpacked
 constexpr int32_t kUnpackedBytes = 640;   // f32 a[16], f32 b[16], 512 code bytes
 constexpr int32_t kSweepRows = 16;        // from so many rows on, unpacking pays
 constexpr int32_t kRowBlock = 128;        // activation rows that stay in L2
-constexpr int32_t kPrefetchBytes = 2048;
+constexpr int32_t kPrefetchBytes = 8192;
 static_assert(kChunkBlocks * kUnpackedBytes <= kPanelScratchBytes);
 
 QUIRE_INLINE __m256i Load(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
@@ -31,7 +31,7 @@ QUIRE_INLINE __m256i Broadcast4(const int8_t* p) {
   __builtin_memcpy(&v, p, sizeof v);
   return _mm256_set1_epi32(v);
 }
-QUIRE_INLINE void Prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
+QUIRE_INLINE void Prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
 // As asm: the compiler would delay the adds and keep all products alive, spilling in the inner loop.
 QUIRE_INLINE void Add16(__m256i& s, __m256i p) { asm("vpaddw %1, %0, %0" : "+x"(s) : "x"(p)); }
 QUIRE_INLINE void Add32(__m256i& s, __m256i p) { asm("vpaddd %1, %0, %0" : "+x"(s) : "x"(p)); }
@@ -65,8 +65,9 @@ struct Avx2 {
   }
 };
 
-#include "runtime/kernels/panel_float-inl.h"
 #include "runtime/kernels/panel_traits-inl.h"
+// After the traits that they use.
+#include "runtime/kernels/panel_float-inl.h"
 
 // Groups whose products one 16-bit lane can hold: 2 * largest code * 127 * n <= 32767.
 template <DType kType>
@@ -224,6 +225,12 @@ QUIRE_INLINE HalfScales LoadScales(const uint8_t* header, const uint8_t* block, 
   }
 }
 
+template <DType kType>
+QUIRE_INLINE void PrefetchBlock(const uint8_t* p) {
+  QUIRE_UNROLL(16)
+  for (int32_t line = 0; line < Traits<kType>::kBlockBytes; line += 64) Prefetch(p + line);
+}
+
 template <int MR>
 QUIRE_INLINE void StoreTile(const PanelJob& job, int32_t row, int32_t panel, const __m256 (&f)[MR][2]) {
   QUIRE_UNROLL(4)
@@ -234,10 +241,11 @@ QUIRE_INLINE void StoreTile(const PanelJob& job, int32_t row, int32_t panel, con
   }
 }
 
-// MR rows x one panel, codes straight from the panel.
+// MR rows x one panel, codes straight from the panel. The tile of the first row prefetches.
 template <DType kType, int MR>
 void DirectTile(const PanelJob& job, int32_t row, int32_t panel) {
   using T = Traits<kType>;
+  const uint8_t* end = job.w + job.panels * job.panel_bytes;
   const uint8_t* record = job.w + panel * job.panel_bytes;
   const int8_t* q = job.q + row * job.q_stride;
   const ActScale* a = job.scales + row * job.scale_stride;
@@ -248,8 +256,7 @@ void DirectTile(const PanelJob& job, int32_t row, int32_t panel) {
   for (int32_t n = 0; n < records; ++n, record += T::kRecordBytes) {
     const uint8_t* block = record + T::kFormat.header_bytes;
     for (int32_t s = 0; s < T::kFormat.blocks_per_record; ++s, block += T::kBlockBytes, q += 32, ++a) {
-      QUIRE_UNROLL(16)
-      for (int32_t line = 0; line < T::kBlockBytes; line += 64) Prefetch(block + kPrefetchBytes + line);
+      if (row == 0) PrefetchBlock<kType>(Ahead(job, end, block, kPrefetchBytes));
       const HalfScales k[2] = {LoadScales<kType>(record, block, 0), LoadScales<kType>(record, block, 1)};
       AddBlock<kType, MR>(PackedCodes<kType>{block}, k, q, job.q_stride, a, job.scale_stride, f);
     }
@@ -301,8 +308,7 @@ void SweepTile(const PanelJob& job, int32_t row, const SweepPart& part) {
   }
   for (int32_t b = part.begin; b < part.end; ++b, u += kUnpackedBytes, q += 32, ++a) {
     if (next != nullptr) {
-      QUIRE_UNROLL(16)
-      for (int32_t line = 0; line < Traits<kType>::kBlockBytes; line += 64) Prefetch(next + line);
+      PrefetchBlock<kType>(next);
       next += Traits<kType>::kBlockBytes;
     }
     const auto* scales = reinterpret_cast<const float*>(u);
@@ -320,7 +326,10 @@ void SweepPanel(const PanelJob& job, int32_t panel, int32_t row_begin, int32_t r
   for (int32_t begin = 0; begin < blocks; begin += kChunkBlocks) {
     const int32_t end = blocks - begin < kChunkBlocks ? blocks : begin + kChunkBlocks;
     Unpack<kType>(w, begin, end, job.scratch);
-    SweepPart part{job.scratch, panel, begin, end, w + job.panel_bytes + begin * int64_t{Traits<kType>::kBlockBytes}};
+    // The first tile prefetches the same blocks of the next panel.
+    const uint8_t* next = Ahead(job, job.w + job.panels * job.panel_bytes,
+                                w + begin * int64_t{Traits<kType>::kBlockBytes}, static_cast<int32_t>(job.panel_bytes));
+    SweepPart part{job.scratch, panel, begin, end, row_begin == 0 ? next : nullptr};
     int32_t row = row_begin;
     for (; row_end - row >= 4; row += 4) {
       SweepTile<kType, 4>(job, row, part);

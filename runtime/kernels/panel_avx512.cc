@@ -61,8 +61,9 @@ struct Avx512 {
   QUIRE_INLINE static void Prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
 };
 
-#include "runtime/kernels/panel_float-inl.h"
 #include "runtime/kernels/panel_traits-inl.h"
+// After the traits that they use.
+#include "runtime/kernels/panel_float-inl.h"
 #include "runtime/kernels/panel_vnni-inl.h"
 
 }  // namespace

@@ -40,24 +40,26 @@ void FloatTile(const PanelJob& job, int32_t row, int32_t panel) {
   }
 }
 
-template <class V, DType kType, int NP>
-void FloatRows(const PanelJob& job, int32_t panel) {
-  int32_t row = 0;
-  for (; job.rows - row >= V::kFloatRows; row += V::kFloatRows) {
-    FloatTile<V, kType, V::kFloatRows, NP>(job, row, panel);
+template <class V, DType kType, int NP, int... kRows>
+void FloatRows(const PanelJob& job, int32_t panel, Rows<kRows...>) {
+  using Tile = void (*)(const PanelJob&, int32_t, int32_t);
+  static constexpr Tile kTiles[] = {&FloatTile<V, kType, kRows + 1, NP>...};
+  const int32_t tiles = (job.rows + V::kFloatRows - 1) / V::kFloatRows;
+  for (int32_t t = 0; t < tiles; ++t) {
+    const int32_t first = TileRow(job.rows, t, tiles), last = TileRow(job.rows, t + 1, tiles);
+    kTiles[last - first - 1](job, first, panel);
   }
-  for (; row < job.rows; ++row) FloatTile<V, kType, 1, NP>(job, row, panel);
 }
 
 template <class V, DType kType>
 void FloatPanels(const PanelJob& job) {
   int32_t p = 0;
-  if (job.rows < V::kFloatRows) {
+  if (job.rows == 1) {
     for (; job.panels - p >= V::kFloatLonePanels; p += V::kFloatLonePanels) {
-      for (int32_t row = 0; row < job.rows; ++row) FloatTile<V, kType, 1, V::kFloatLonePanels>(job, row, p);
+      FloatTile<V, kType, 1, V::kFloatLonePanels>(job, 0, p);
     }
-  } else {
-    for (; job.panels - p >= V::kFloatPanels; p += V::kFloatPanels) FloatRows<V, kType, V::kFloatPanels>(job, p);
   }
-  for (; p < job.panels; ++p) FloatRows<V, kType, 1>(job, p);
+  const RowsUpTo<V::kFloatRows> rows;
+  for (; job.panels - p >= V::kFloatPanels; p += V::kFloatPanels) FloatRows<V, kType, V::kFloatPanels>(job, p, rows);
+  for (; p < job.panels; ++p) FloatRows<V, kType, 1>(job, p, rows);
 }

@@ -90,8 +90,9 @@ struct Plain {
   static void Prefetch(const uint8_t*) {}
 };
 
-#include "runtime/kernels/panel_float-inl.h"
 #include "runtime/kernels/panel_traits-inl.h"
+// After the traits that they use.
+#include "runtime/kernels/panel_float-inl.h"
 #include "runtime/kernels/panel_vnni-inl.h"
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What the kernels know about a quantised type at compile time. Included inside an anonymous namespace.
+// What the panel kernels share: knowledge of the quantised types at compile time, row tiles, prefetch addresses.
+// Included inside an anonymous namespace.
 
 template <DType kType>
 struct Traits {
@@ -16,3 +17,20 @@ struct Traits {
                                       : kType == DType::kQ8_0 ? 7
                                                               : -1;
 };
+
+template <int... kRows>
+struct Rows {};
+// Rows<0, 1, .., n - 1>, by a compiler builtin: std::integer_sequence is not for these units.
+template <int n>
+using RowsUpTo = Rows<__integer_pack(n)...>;
+
+// First row of tile t of `tiles` nearly equal ones: 17 rows in two tiles are 8 + 9, not 12 + 5.
+QUIRE_INLINE int32_t TileRow(int32_t rows, int32_t t, int32_t tiles) {
+  return static_cast<int32_t>(int64_t{rows} * t / tiles);
+}
+
+// The address to prefetch from when `block` is read. Past the last panel it is what the job says comes next.
+QUIRE_INLINE const uint8_t* Ahead(const PanelJob& job, const uint8_t* end, const uint8_t* block, int32_t distance) {
+  const uint8_t* ahead = block + distance;
+  return ahead < end || job.next == nullptr ? ahead : job.next + (ahead - end);
+}

@@ -9,12 +9,6 @@
 inline constexpr int64_t kGroupBytes = 32 * 1024;
 inline constexpr int32_t kPrefetchBytes = 8192;
 
-template <int... kRows>
-struct Rows {};
-// Rows<0, 1, .., n - 1>, by a compiler builtin: std::integer_sequence is not for these units.
-template <int n>
-using RowsUpTo = Rows<__integer_pack(n)...>;
-
 // Scales of one block: f32 of 16 rows. b is unused unless the type has a minimum or 16-k scales.
 template <class V>
 struct BlockScales {
@@ -106,12 +100,6 @@ struct TileWork {
   int32_t distance, line, line_step;
 };
 
-// The address to prefetch from when `block` is read. Past the last panel it is what the job says comes next.
-QUIRE_INLINE const uint8_t* Ahead(const PanelJob& job, const uint8_t* end, const uint8_t* block, int32_t distance) {
-  const uint8_t* ahead = block + distance;
-  return ahead < end || job.next == nullptr ? ahead : job.next + (ahead - end);
-}
-
 template <class V, DType kType, int MR>
 void RowTile(const PanelJob& job, const TileWork& work) {
   using T = Traits<kType>;
@@ -148,7 +136,6 @@ TileFn TileOf(int32_t rows, Rows<kRows...>) {
 
 template <class V, DType kType>
 void QuantPanels(const PanelJob& job) {
-  // Row tiles of nearly equal height: 17 rows are 9 + 8, not 12 + 5.
   const int32_t tiles = (job.rows + V::kTileRows - 1) / V::kTileRows;
   int32_t group = tiles == 1 ? job.panels : static_cast<int32_t>(kGroupBytes / job.panel_bytes);
   if (group < 1) group = 1;
@@ -156,8 +143,7 @@ void QuantPanels(const PanelJob& job) {
   for (int32_t p = 0; p < job.panels; p += group) {
     const int32_t end = job.panels - p < group ? job.panels : p + group;
     for (int32_t t = 0; t < tiles; ++t) {
-      const int32_t first = static_cast<int32_t>(int64_t{job.rows} * t / tiles);
-      const int32_t last = static_cast<int32_t>(int64_t{job.rows} * (t + 1) / tiles);
+      const int32_t first = TileRow(job.rows, t, tiles), last = TileRow(job.rows, t + 1, tiles);
       const TileWork work{first, p, end, distance, 64 * t, 64 * tiles};
       TileOf<V, kType>(last - first, RowsUpTo<V::kTileRows>{})(job, work);
     }

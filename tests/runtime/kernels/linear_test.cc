@@ -186,6 +186,23 @@ TEST_P(LinearOfType, WritesOnlyTheAskedPanelsAndNoPadding) {
   }
 }
 
+TEST_P(LinearOfType, HintOfWhatIsReadNextChangesNoBit) {
+  const DType type = GetParam();
+  const int32_t n = 48, k = 512;
+  const PackedWeights w(type, n, k, RandomBlocks(type, n, k, BlockKind::kRandom, 10));
+  const PackedWeights other(type, 16, k, RandomBlocks(type, 16, k, BlockKind::kRandom, 11));
+  const Activations act(33, k, Acts::kNormal);
+  const int32_t panels = w.matrix.panels();
+  for (const IsaLevel isa : LevelsHere()) {
+    for (const int32_t m : {1, 33}) {
+      const ActRows rows = act.view.Slice(0, m);
+      EXPECT_EQ(BitsOf(Product(isa, w.matrix, rows, {0, panels, other.matrix.panel(0)})),
+                BitsOf(Product(isa, w.matrix, rows)))
+          << IsaName(isa) << " M " << m;
+    }
+  }
+}
+
 // Relative RMS error against f64 products of the dequantised weights with the f32 activations. What remains for
 // quantised types is the rounding of activations to 8 bits: 127 steps to the largest of 32 normal values.
 TEST_P(LinearOfType, StaysNearTheExactProduct) {

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <random>
 
 #include "absl/log/check.h"
 

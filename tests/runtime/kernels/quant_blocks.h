@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <random>
+#include <ostream>
 #include <span>
 #include <vector>
 
@@ -49,6 +49,8 @@ struct PackedWeights {
   GuardedBuffer memory;
   PackedMatrix matrix;
 };
+
+inline void PrintTo(DType type, std::ostream* out) { *out << TraitsOf(type).name; }
 
 inline constexpr DType kQuantTypes[] = {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1,
                                         DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
