@@ -1,5 +1,7 @@
 #include "runtime/loader/describe.h"
 
+#include <charconv>
+#include <cstdlib>
 #include <map>
 #include <string_view>
 
@@ -12,6 +14,13 @@ namespace quire {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// The shortest decimal that is this float: 1e-05, not 9.999999747378752e-06.
+double Shortest(float value) {
+  char text[32] = {};
+  std::to_chars(text, text + sizeof(text) - 1, value);
+  return std::strtod(text, nullptr);
+}
 
 Json TokenJson(const VocabData& vocab, TokenId id) {
   if (id == TokenId::kNone) return nullptr;
@@ -32,11 +41,11 @@ Json ModelJson(const ModelConfig& c) {
           {"ffn", c.ffn_size},
           {"vocab", c.vocab_size},
           {"context_tokens", c.context_tokens},
-          {"rms_eps", c.rms_eps},
+          {"rms_eps", Shortest(c.rms_eps)},
           {"rope", {{"kind", c.rope_kind == RopeKind::kInterleaved ? "interleaved" : "half_split"},
                     {"dims", c.rope_dims},
-                    {"theta", c.rope_theta},
-                    {"scale", c.rope_scale}}}};
+                    {"theta", Shortest(c.rope_theta)},
+                    {"scale", Shortest(c.rope_scale)}}}};
 }
 
 // What one decode step costs: `quire bench` measures against it.
@@ -153,6 +162,7 @@ std::string DescribeModel(const ModelFile& file, const ModelHeader& header, cons
             {"types", TypesJson(header.gguf)},
             {"tokenizer", TokenizerJson(header.vocab, options.tokenizer)}};
   j["model"]["tied_embedding"] = header.weights.lm_head.rows == 0;
+  if (!options.sha256.empty()) j["sha256"] = options.sha256;
   if (options.tensors) j["tensors"] = TensorsJson(header.gguf);
   if (!header.warnings.empty()) j["warnings"] = header.warnings;
   if (options.json) {

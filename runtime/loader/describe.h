@@ -13,6 +13,7 @@ struct DescribeOptions {
   bool tokenizer = false;      // control tokens and counts by kind
   bool chat_template = false;  // its source
   bool json = false;
+  std::string sha256;          // shown if not empty
 };
 
 // Text ends with a newline; JSON is one line without invalid UTF-8.
