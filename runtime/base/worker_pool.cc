@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <climits>
@@ -93,8 +94,15 @@ void PinThisThread(int cpu) {
 
 }  // namespace
 
+// How much of a worker's part of a Share has been handed out. Two counts take turns: when a Share begins, all workers
+// have left the one before, so its owner sets that count back for the next.
+struct alignas(128) ShareCursor {
+  std::array<std::atomic<int32_t>, 2> taken{};
+  int32_t turn = 0;  // read and written by the owner alone; the same for all workers inside a phase
+};
+
 struct WorkerPool::State {
-  State(int32_t threads, int32_t spins) : size(threads), barrier(threads, spins) {}
+  State(int32_t threads, int32_t spins) : size(threads), cursors(threads), barrier(threads, spins) {}
 
   void WorkerMain(int32_t worker) {
     if (pin) PinThisThread(cpus[worker % cpus.size()]);
@@ -111,6 +119,7 @@ struct WorkerPool::State {
   bool pin = false;
   std::vector<int> cpus;  // worker i is pinned to cpus[i % size]
   std::vector<std::thread> threads;
+  std::vector<ShareCursor> cursors;  // by worker
   // Written by the owner before the barrier that starts a Run, read by the workers after it.
   void (*fn)(void*, int32_t) = nullptr;
   void* context = nullptr;
@@ -144,6 +153,19 @@ void WorkerPool::PinOwner() {
 }
 
 void WorkerPool::Barrier() { state_->barrier.Wait(); }
+
+int32_t WorkerPool::NextTurn(int32_t worker) {
+  ShareCursor& cursor = state_->cursors[worker];
+  cursor.taken[cursor.turn].store(0, std::memory_order_relaxed);
+  cursor.turn ^= 1;
+  return cursor.turn;
+}
+
+int32_t WorkerPool::TakeGrain(int32_t owner, int32_t turn, int32_t limit, int32_t grain) {
+  std::atomic<int32_t>& taken = state_->cursors[owner].taken[turn];
+  const int32_t seen = taken.load(std::memory_order_relaxed);  // spares a finished part the write
+  return seen >= limit ? seen : taken.fetch_add(grain, std::memory_order_relaxed);
+}
 
 void WorkerPool::RunRaw(void (*fn)(void* context, int32_t worker), void* context) {
   const uint32_t saved = __builtin_ia32_stmxcsr();

@@ -41,10 +41,10 @@ void Fill(Activations& a, const ModelConfig& c, const ActivationSizes& sizes, La
   const int64_t rows = sizes.max_rows, logits = sizes.max_logits_rows;
   const int32_t q = c.num_heads * c.head_dim, kv = c.num_kv_heads * c.head_dim;
   const int32_t wide = std::max(c.hidden_size, q);
-  const int32_t prepared = std::max(sizes.max_rows, sizes.max_logits_rows);
+  const int32_t prepared = std::max(2 * sizes.max_rows, sizes.max_logits_rows);
   a.x = layout.Take<float>(rows * c.hidden_size);
   a.rope = layout.Take<float>(rows * 2 * c.rope_dims);
-  a.qkv = layout.Take<float>(rows * (q + 2 * kv));
+  a.qkv = layout.Take<float>(2 * rows * (q + 2 * kv));
   a.attention = layout.Take<float>(rows * q);
   a.hidden = layout.TakeActs(prepared, wide);
   a.ffn = layout.TakeActs(sizes.max_rows, c.ffn_size);
@@ -52,7 +52,7 @@ void Fill(Activations& a, const ModelConfig& c, const ActivationSizes& sizes, La
   a.group_max = layout.Take<float>(logits * ((c.vocab_size + kLogitGroup - 1) / kLogitGroup));
   a.workers.resize(static_cast<size_t>(sizes.workers));
   for (WorkerScratch& w : a.workers) {
-    w.hidden = layout.TakeActs(kPrivateRows, wide);
+    w.hidden = layout.TakeActs(2 * kPrivateRows, wide);
     w.tile = layout.Take<float>(2 * std::max<int64_t>(kTileFloats, rows * kQuantBlock));
     w.linear = layout.Take<std::byte>(static_cast<int64_t>(LinearScratchBytes()));
   }

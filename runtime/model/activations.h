@@ -32,7 +32,7 @@ struct ActBuffer {
 };
 
 struct WorkerScratch {
-  ActBuffer hidden;               // [kPrivateRows, max(hidden, heads * head_dim)]
+  ActBuffer hidden;               // [2 * kPrivateRows, max(hidden, heads * head_dim)]
   std::span<float> tile;          // results of a few panels before they are folded into their rows
   std::span<std::byte> linear;    // scratch of Linear
 };
@@ -43,9 +43,9 @@ struct Activations {
   Arena arena;
   std::span<float> x;             // [rows, hidden]: the residual stream
   std::span<float> rope;          // [rows, 2, rope_dims]: factors of each row's position
-  std::span<float> qkv;           // [rows, q + 2 kv]
+  std::span<float> qkv;           // [2 * rows, q + 2 kv]: of the rows, then of their residuals
   std::span<float> attention;     // [rows, q]
-  ActBuffer hidden;               // [rows, max(hidden, q)]: input of the next products
+  ActBuffer hidden;               // [2 * rows, max(hidden, q)]: input of the next products
   ActBuffer ffn;                  // [rows, ffn]: gated hidden units, input of down
   std::span<float> logits;        // [logits_rows, vocab]
   std::span<float> group_max;     // [logits_rows, ceil(vocab / 256)]

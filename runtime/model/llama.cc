@@ -5,7 +5,7 @@ namespace {
 
 void SelfAttention(const Step& step, int32_t worker, int32_t layer, PhaseTimer& timer) {
   const LayerWeights& weights = step.weights.layers[layer];
-  const ActRows h = NormRows(step, worker, weights.attention_norm);
+  const ActRows h = NormRowsWithResidual(step, worker, weights.attention_norm);
   timer.Lap(Phase::kNorm);
   ProjectQkv(step, worker, weights, h);
   timer.Lap(Phase::kQkv);

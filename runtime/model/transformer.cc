@@ -14,7 +14,9 @@
 namespace quire {
 namespace {
 
-bool IsQuantized(const PackedMatrix& w) { return UsesQuantizedActivations(w.type); }
+constexpr int32_t kRowGrain = 4;       // rows of norm and quantise, about 2 us
+constexpr int32_t kAppendGrain = 8;    // (KV head, row) pairs, about 4 us
+constexpr int32_t kGrainsPerPart = 6;  // of a product: what a slow processor holds up is a sixth of its part
 
 // The first `rows` x `cols` of a buffer made for at least as many.
 ActRows ViewOf(const ActBuffer& buffer, int32_t rows, int32_t cols) {
@@ -24,38 +26,44 @@ ActRows ViewOf(const ActBuffer& buffer, int32_t rows, int32_t cols) {
   return view;
 }
 
-// Rows that this worker prepares, and where: all of them into its own buffer when they are few, else its share of
-// the common one. The caller ends the phase with Share().
-struct Preparation {
-  ActRows rows;
-  IndexRange range;
-  bool is_private;
-};
-Preparation Prepare(const Step& step, int32_t worker, int32_t rows, int32_t cols) {
+// Prepares `rows` rows of `cols` by fn(view, begin, end): few rows by every worker for itself, in its own buffer and
+// without a barrier; else shared, in the common buffer.
+template <typename F>
+ActRows PrepareRows(const Step& step, int32_t worker, int32_t rows, int32_t cols, F&& fn) {
   if (rows <= kPrivateRows) {
-    return {ViewOf(step.act.workers[worker].hidden, rows, cols), {0, rows}, true};
+    const ActRows view = ViewOf(step.act.workers[worker].hidden, rows, cols);
+    fn(view, 0, rows);
+    return view;
   }
-  return {ViewOf(step.act.hidden, rows, cols), SplitEvenly(rows, worker, step.pool.size()), false};
-}
-ActRows Share(const Step& step, const Preparation& p) {
-  if (!p.is_private) step.pool.Barrier();
-  return p.rows;
+  const ActRows view = ViewOf(step.act.hidden, rows, cols);
+  step.pool.Share(worker, rows, kRowGrain, [&](int32_t begin, int32_t end) { fn(view, begin, end); });
+  return view;
 }
 
 float* MutableRow(const ActRows& rows, int32_t row) {
   return const_cast<float*>(rows.f32) + row * rows.f32_stride;  // buffers are ours; kernels see them const
 }
 
-// The rows of `p` are in place as f32; adds the int8 form if the next products read it.
-void QuantizeIfNeeded(const Preparation& p, bool needed) {
-  if (needed) QuantizeRows(p.rows, p.range.begin, p.range.end);
+// Adds the int8 form of rows that are in place as f32, if they divide into blocks; else only f32 products follow.
+void QuantizeIfWhole(const ActRows& rows, int32_t begin, int32_t end) {
+  if (rows.cols % kQuantBlock == 0) QuantizeRows(rows, begin, end);
 }
 
 int32_t RoundDown(int32_t value, int32_t multiple) { return value / multiple * multiple; }
 
-// Panels of a tile so that rows x columns stay in L2: at least `unit`, a multiple of it.
-int32_t TilePanels(int32_t rows, int32_t unit) {
-  return std::max(unit, RoundDown(kTileFloats / rows / kPanelRows, unit));
+void NormInto(const Step& step, std::span<const float> weight, const ActRows& out, IndexRange rows) {
+  const int32_t hidden = step.config.hidden_size;
+  for (int32_t row = rows.begin; row < rows.end; ++row) {
+    RmsNorm(step.act.x.data() + int64_t{row} * hidden, weight.data(), step.config.rms_eps, hidden, MutableRow(out, row));
+  }
+  QuantizeIfWhole(out, rows.begin, rows.end);
+}
+
+// Panels that are computed at a time: so few that rows x columns stay in L2 and that a worker's part has several,
+// a multiple of `unit`.
+int32_t PanelGrain(const Step& step, int32_t panels, int32_t rows, int32_t unit) {
+  const int32_t fit = kTileFloats / rows / kPanelRows, share = panels / step.pool.size() / kGrainsPerPart;
+  return std::max(unit, RoundDown(std::min(fit, share), unit));
 }
 
 }  // namespace
@@ -63,45 +71,56 @@ int32_t TilePanels(int32_t rows, int32_t unit) {
 void CopyAndEmbed(const Step& step, int32_t worker) {
   const StepBatch& batch = *step.batch;
   if (!batch.copies.empty()) {
-    const IndexRange layers = SplitEvenly(step.config.num_layers, worker, step.pool.size());
-    for (int32_t i = layers.begin; i < layers.end; ++i) CopyBlocks(step.kv.Layer(i), batch.copies);
+    step.pool.Share(worker, step.config.num_layers, 1, [&](int32_t begin, int32_t end) {
+      for (int32_t i = begin; i < end; ++i) CopyBlocks(step.kv.Layer(i), batch.copies);
+    });
   }
-  const IndexRange rows = SplitEvenly(step.rows(), worker, step.pool.size());
   const int32_t hidden = step.config.hidden_size, factors = 2 * step.config.rope_dims;
-  for (int32_t row = rows.begin; row < rows.end; ++row) {
-    UnpackRow(step.weights.embedding, static_cast<int32_t>(batch.tokens[row]),
-              step.act.x.data() + int64_t{row} * hidden);
-    step.rope.FillRow(batch.positions[row], step.act.rope.data() + int64_t{row} * factors);
-  }
-  step.pool.Barrier();
+  step.pool.Share(worker, step.rows(), kRowGrain, [&](int32_t begin, int32_t end) {
+    for (int32_t row = begin; row < end; ++row) {
+      UnpackRow(step.weights.embedding, static_cast<int32_t>(batch.tokens[row]),
+                step.act.x.data() + int64_t{row} * hidden);
+      step.rope.FillRow(batch.positions[row], step.act.rope.data() + int64_t{row} * factors);
+    }
+  });
 }
 
 ActRows NormRows(const Step& step, int32_t worker, std::span<const float> weight) {
-  const int32_t hidden = step.config.hidden_size;
-  const Preparation p = Prepare(step, worker, step.rows(), hidden);
-  for (int32_t row = p.range.begin; row < p.range.end; ++row) {
-    RmsNorm(step.act.x.data() + int64_t{row} * hidden, weight.data(), step.config.rms_eps, hidden,
-            MutableRow(p.rows, row));
-  }
-  QuantizeIfNeeded(p, hidden % kQuantBlock == 0);
-  return Share(step, p);
+  return PrepareRows(step, worker, step.rows(), step.config.hidden_size,
+                     [&](const ActRows& out, int32_t begin, int32_t end) { NormInto(step, weight, out, {begin, end}); });
+}
+
+ActRows NormRowsWithResidual(const Step& step, int32_t worker, std::span<const float> weight) {
+  const int32_t rows = step.rows();
+  const auto with_residuals = [rows](ActRows view) {
+    view.rows = 2 * rows;
+    return view;
+  };
+  return with_residuals(
+      PrepareRows(step, worker, rows, step.config.hidden_size, [&](const ActRows& out, int32_t begin, int32_t end) {
+        NormInto(step, weight, out, {begin, end});
+        if (out.cols % kQuantBlock != 0) return;
+        for (int32_t row = begin; row < end; ++row) QuantizeResidual(with_residuals(out), row, rows + row);
+      }));
 }
 
 void ProjectQkv(const Step& step, int32_t worker, const LayerWeights& layer, const ActRows& h) {
   const std::array<const PackedMatrix*, 3> parts = {&layer.wq, &layer.wk, &layer.wv};
   const int32_t panels = layer.wq.panels() + layer.wk.panels() + layer.wv.panels();
-  const IndexRange mine = SplitEvenly(panels, worker, step.pool.size());
-  float* out = step.act.qkv.data();
-  int32_t first = 0;  // panel of [Wq; Wk; Wv] where the part starts
-  for (const PackedMatrix* w : parts) {
-    const PanelRange range = {std::max(mine.begin - first, 0), std::min(mine.end - first, w->panels())};
-    if (range.begin < range.end) {
-      Linear(*w, range, h, {out, step.qkv_cols()}, step.act.workers[worker].linear);
+  const int32_t grain = std::max(1, panels / step.pool.size() / kGrainsPerPart);
+  step.pool.Share(worker, panels, grain, [&](int32_t begin, int32_t end) {
+    float* out = step.act.qkv.data();
+    int32_t first = 0;  // panel of [Wq; Wk; Wv] where the part starts
+    for (const PackedMatrix* w : parts) {
+      const PanelRange range = {std::max(begin - first, 0), std::min(end - first, w->panels())};
+      if (range.begin < range.end) {
+        const int32_t computed = UsesQuantizedActivations(w->type) ? h.rows : step.rows();
+        Linear(*w, range, h.Slice(0, computed), {out, step.qkv_cols()}, step.act.workers[worker].linear);
+      }
+      first += w->panels();
+      out += w->rows;
     }
-    first += w->panels();
-    out += w->rows;
-  }
-  step.pool.Barrier();
+  });
 }
 
 void RotateAndAppend(const Step& step, int32_t worker, int32_t layer) {
@@ -111,20 +130,28 @@ void RotateAndAppend(const Step& step, int32_t worker, int32_t layer) {
   float* k = q + step.q_cols();
   float* v = k + step.kv_cols();
   const int64_t stride = step.qkv_cols(), factors = int64_t{2} * c.rope_dims;
+  const LayerWeights& weights = step.weights.layers[layer];
+  const auto complete = [&](const PackedMatrix& w, float* part, int32_t count) {  // adds the residual row's product
+    if (UsesQuantizedActivations(w.type)) AddTo(part, part + rows * stride, count);
+  };
   // Items are (KV head, row), heads outside: a KV head's rows are appended together.
-  const IndexRange mine = SplitEvenly(rows * c.num_kv_heads, worker, step.pool.size());
-  for (int32_t item = mine.begin; item < mine.end;) {
-    const int32_t head = item / rows, begin = item % rows;
-    const int32_t end = std::min(rows, begin + mine.end - item);
-    for (int32_t row = begin; row < end; ++row) {
-      const float* f = step.act.rope.data() + row * factors;
-      ApplyRope(step.rope, f, {q + row * stride + head * group * c.head_dim, group, c.head_dim});
-      ApplyRope(step.rope, f, {k + row * stride + head * c.head_dim, 1, c.head_dim});
+  step.pool.Share(worker, rows * c.num_kv_heads, kAppendGrain, [&](int32_t item, int32_t last) {
+    while (item < last) {
+      const int32_t head = item / rows, begin = item % rows, end = std::min(rows, begin + last - item);
+      for (int32_t row = begin; row < end; ++row) {
+        const float* f = step.act.rope.data() + row * factors;
+        float* q_heads = q + row * stride + head * group * c.head_dim;
+        float* k_head = k + row * stride + head * c.head_dim;
+        complete(weights.wq, q_heads, group * c.head_dim);
+        complete(weights.wk, k_head, c.head_dim);
+        complete(weights.wv, v + row * stride + head * c.head_dim, c.head_dim);
+        ApplyRope(step.rope, f, {q_heads, group, c.head_dim});
+        ApplyRope(step.rope, f, {k_head, 1, c.head_dim});
+      }
+      AppendKv(step.kv.Layer(layer), {step.batch->slots, k, v, stride}, {begin, end, head, head + 1});
+      item += end - begin;
     }
-    AppendKv(step.kv.Layer(layer), {step.batch->slots, k, v, stride}, {begin, end, head, head + 1});
-    item += end - begin;
-  }
-  step.pool.Barrier();
+  });
 }
 
 void Attend(const Step& step, int32_t worker, int32_t layer) {
@@ -134,49 +161,47 @@ void Attend(const Step& step, int32_t worker, int32_t layer) {
 }
 
 ActRows AttentionRows(const Step& step, int32_t worker) {
-  Preparation p = Prepare(step, worker, step.rows(), step.q_cols());
-  p.rows.f32 = step.act.attention.data();
-  p.rows.f32_stride = step.q_cols();
-  QuantizeIfNeeded(p, step.q_cols() % kQuantBlock == 0);
-  return Share(step, p);
+  const auto at_results = [&](ActRows view) {
+    view.f32 = step.act.attention.data();
+    view.f32_stride = step.q_cols();
+    return view;
+  };
+  return at_results(PrepareRows(step, worker, step.rows(), step.q_cols(),
+                                [&](const ActRows& out, int32_t begin, int32_t end) {
+                                  QuantizeIfWhole(at_results(out), begin, end);
+                                }));
 }
 
 void AddProduct(const Step& step, int32_t worker, const PackedMatrix& w, const ActRows& h) {
-  const IndexRange mine = SplitEvenly(w.panels(), worker, step.pool.size());
-  const int32_t width = TilePanels(h.rows, 1);
   WorkerScratch& scratch = step.act.workers[worker];
-  for (int32_t begin = mine.begin; begin < mine.end; begin += width) {
-    const int32_t end = std::min(begin + width, mine.end);
+  step.pool.Share(worker, w.panels(), PanelGrain(step, w.panels(), h.rows, 1), [&](int32_t begin, int32_t end) {
     const int32_t col = begin * kPanelRows, cols = std::min(end * kPanelRows, w.rows) - col;
     Linear(w, {begin, end}, h, {scratch.tile.data() - col, cols}, scratch.linear);
     for (int32_t row = 0; row < h.rows; ++row) {
       AddTo(step.act.x.data() + int64_t{row} * w.rows + col, scratch.tile.data() + int64_t{row} * cols, cols);
     }
-  }
-  step.pool.Barrier();
+  });
 }
 
 void GateAndUp(const Step& step, int32_t worker, const LayerWeights& layer, const ActRows& h) {
   constexpr int32_t kUnit = kQuantBlock / kPanelRows;  // panels of one block of the quantised result
   const int32_t panels = layer.gate.panels(), units = (panels + kUnit - 1) / kUnit;
-  const IndexRange mine = SplitEvenly(units, worker, step.pool.size());
-  const int32_t last = std::min(mine.end * kUnit, panels), width = TilePanels(h.rows, kUnit);
+  const int32_t grain = PanelGrain(step, panels, h.rows, kUnit) / kUnit;
   WorkerScratch& scratch = step.act.workers[worker];
   const ActRows out = FfnRows(step);
-  for (int32_t begin = mine.begin * kUnit; begin < last; begin += width) {
-    const int32_t end = std::min(begin + width, last);
-    const int32_t col = begin * kPanelRows, cols = std::min(end * kPanelRows, layer.gate.rows) - col;
+  step.pool.Share(worker, units, grain, [&](int32_t first, int32_t last) {
+    const PanelRange range = {first * kUnit, std::min(last * kUnit, panels)};
+    const int32_t col = range.begin * kPanelRows, cols = std::min(range.end * kPanelRows, layer.gate.rows) - col;
     float* gate = scratch.tile.data();
     float* up = gate + int64_t{h.rows} * cols;
-    Linear(layer.gate, {begin, end}, h, {gate - col, cols}, scratch.linear);
-    Linear(layer.up, {begin, end}, h, {up - col, cols}, scratch.linear);
+    Linear(layer.gate, range, h, {gate - col, cols}, scratch.linear);
+    Linear(layer.up, range, h, {up - col, cols}, scratch.linear);
     for (int32_t row = 0; row < h.rows; ++row) {
       float* hidden = MutableRow(out, row) + col;
       SwiGlu(gate + int64_t{row} * cols, up + int64_t{row} * cols, cols, hidden);
-      if (IsQuantized(layer.down)) QuantizeColumns(hidden, out, row, col, cols);
+      if (UsesQuantizedActivations(layer.down.type)) QuantizeColumns(hidden, out, row, col, cols);
     }
-  }
-  step.pool.Barrier();
+  });
 }
 
 ActRows FfnRows(const Step& step) { return ViewOf(step.act.ffn, step.rows(), step.config.ffn_size); }
@@ -185,25 +210,25 @@ void Logits(const Step& step, int32_t worker) {
   const StepBatch& batch = *step.batch;
   if (batch.logits_rows == 0) return;
   const int32_t hidden = step.config.hidden_size, vocab = step.config.vocab_size;
-  const Preparation p = Prepare(step, worker, batch.logits_rows, hidden);
-  for (const SeqSpan& seq : batch.seqs) {
-    for (int32_t i = 0; i < seq.logits_count; ++i) {
-      const int32_t out = seq.logits_begin + i;
-      if (out < p.range.begin || out >= p.range.end) continue;
-      const int32_t row = seq.row_begin + seq.row_count - seq.logits_count + i;
-      RmsNorm(step.act.x.data() + int64_t{row} * hidden, step.weights.output_norm.data(), step.config.rms_eps,
-              hidden, MutableRow(p.rows, out));
+  const auto norm = [&](const ActRows& out, int32_t begin, int32_t end) {
+    for (const SeqSpan& seq : batch.seqs) {
+      const int32_t last = seq.row_begin + seq.row_count;
+      for (int32_t i = 0; i < seq.logits_count; ++i) {
+        const int32_t to = seq.logits_begin + i, from = last - seq.logits_count + i;
+        if (to < begin || to >= end) continue;
+        RmsNorm(step.act.x.data() + int64_t{from} * hidden, step.weights.output_norm.data(), step.config.rms_eps,
+                hidden, MutableRow(out, to));
+      }
     }
-  }
-  QuantizeIfNeeded(p, hidden % kQuantBlock == 0);
-  const ActRows h = Share(step, p);
+    QuantizeIfWhole(out, begin, end);
+  };
+  const ActRows h = PrepareRows(step, worker, batch.logits_rows, hidden, norm);
 
   static_assert(kLogitGroup == kScanGroup);
   constexpr int32_t kGroupPanels = kLogitGroup / kPanelRows;
   const PackedMatrix& head = step.weights.lm_head;
   const int32_t groups = (head.panels() + kGroupPanels - 1) / kGroupPanels;
-  const IndexRange mine = SplitEvenly(groups, worker, step.pool.size());
-  for (int32_t g = mine.begin; g < mine.end; ++g) {
+  step.pool.Share(worker, groups, 1, [&](int32_t g, int32_t) {
     const int32_t end = std::min((g + 1) * kGroupPanels, head.panels());
     const int32_t col = g * kLogitGroup, cols = std::min(kLogitGroup, vocab - col);
     Linear(head, {g * kGroupPanels, end}, h, {step.act.logits.data(), vocab}, step.act.workers[worker].linear);
@@ -211,7 +236,7 @@ void Logits(const Step& step, int32_t worker) {
       GroupMaxima(step.act.logits.data() + int64_t{row} * vocab + col, cols,
                   &step.act.group_max[int64_t{row} * groups + g]);
     }
-  }
+  });
 }
 
 }  // namespace quire

@@ -78,6 +78,43 @@ TEST_P(WorkerPoolTest, SubnormalsAreZeroInWorkersAndNotAfterwards) {
   EXPECT_GT(tiny * 0.5f, 0.0f) << "the caller's floating-point mode must come back";
 }
 
+TEST_P(WorkerPoolTest, ShareCallsEveryIndexOnceAndThenMeets) {
+  WorkerPool pool({.threads = GetParam()});
+  for (const int32_t count : {0, 1, 5, 60, 1000}) {
+    for (const int32_t grain : {1, 7, 64}) {
+      std::vector<int> calls(count, 0);  // plain ints: disjoint ranges, and the barrier orders the check
+      std::atomic<int> wrong{0};
+      pool.Run([&](int32_t worker) {
+        for (int round = 1; round <= 5; ++round) {
+          pool.Share(worker, count, grain, [&](int32_t begin, int32_t end) {
+            wrong += end - begin > grain || begin >= end;
+            for (int32_t i = begin; i < end; ++i) ++calls[i];
+          });
+          for (int c : calls) wrong += c != round;
+          pool.Barrier();
+        }
+      });
+      EXPECT_EQ(wrong, 0) << count << " in grains of " << grain;
+    }
+  }
+}
+
+TEST_P(WorkerPoolTest, SlowWorkersPartIsDoneByTheOthers) {
+  if (GetParam() == 1) return;  // nobody else to do it
+  WorkerPool pool({.threads = GetParam()});
+  std::atomic<int> done_by_others{0};
+  pool.Run([&](int32_t worker) {
+    if (worker == 0) {  // sleeps until the others have done all but the grain it holds
+      pool.Share(worker, 100, 1, [&](int32_t, int32_t) {
+        while (done_by_others < 99) std::this_thread::yield();
+      });
+    } else {
+      pool.Share(worker, 100, 1, [&](int32_t, int32_t) { ++done_by_others; });
+    }
+  });
+  EXPECT_GE(done_by_others, 99);  // 100 if worker 0 came too late for any
+}
+
 TEST_P(WorkerPoolTest, RunAllocatesNothing) {
   WorkerPool pool({.threads = GetParam()});
   std::vector<int64_t> sums(GetParam(), 0);
