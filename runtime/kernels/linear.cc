@@ -62,8 +62,8 @@ const LinearKernels& LinearKernelsOf(IsaLevel isa) {
   return kLinearScalar;
 }
 
-void LinearWith(const LinearKernels& kernels, const PackedMatrix& w, PanelRange panels, const ActRows& x,
-                const LinearOutput& out, std::span<std::byte> scratch) {
+void LinearWith(const LinearKernels& kernels, const LinearCall& call) {
+  const auto& [w, panels, x, out, scratch] = call;
   DCHECK_EQ(w.cols, x.cols);
   DCHECK(panels.begin >= 0 && panels.end <= w.panels());
   DCHECK_GE(scratch.size(), LinearScratchBytes());
@@ -100,7 +100,7 @@ void LinearWith(const LinearKernels& kernels, const PackedMatrix& w, PanelRange 
 void Linear(const PackedMatrix& w, PanelRange panels, const ActRows& x, const LinearOutput& out,
             std::span<std::byte> scratch) {
   static const LinearKernels& kernels = LinearKernelsOf(ActiveIsa());
-  LinearWith(kernels, w, panels, x, out, scratch);
+  LinearWith(kernels, {w, panels, x, out, scratch});
 }
 
 }  // namespace quire

@@ -48,7 +48,13 @@ void Linear(const PackedMatrix& w, PanelRange panels, const ActRows& x, const Li
 // the same bits.
 struct LinearKernels;
 const LinearKernels& LinearKernelsOf(IsaLevel isa);
-void LinearWith(const LinearKernels& kernels, const PackedMatrix& w, PanelRange panels, const ActRows& x,
-                const LinearOutput& out, std::span<std::byte> scratch);
+struct LinearCall {
+  const PackedMatrix& w;
+  PanelRange panels;
+  const ActRows& x;
+  LinearOutput out;
+  std::span<std::byte> scratch;
+};
+void LinearWith(const LinearKernels& kernels, const LinearCall& call);
 
 }  // namespace quire

@@ -118,8 +118,7 @@ QUIRE_INLINE constexpr int GroupAt(int i) {
 
 // s[r][h] = exact sums over groups GroupAt(first .. first + count - 1) of rows r, panel half h.
 template <DType kType, int MR, class Codes>
-QUIRE_INLINE void SumGroups(const Codes& codes, const int8_t* q, int64_t q_stride, int first, int count,
-                            __m256i (&s)[MR][2]) {
+QUIRE_INLINE void SumGroups(const Codes& codes, const ActTile& acts, int first, int count, __m256i (&s)[MR][2]) {
   __m256i part[MR][2];
   QUIRE_UNROLL(8)
   for (int i = 0; i < count; ++i) {
@@ -127,7 +126,7 @@ QUIRE_INLINE void SumGroups(const Codes& codes, const int8_t* q, int64_t q_strid
     const __m256i w0 = codes(g, 0), w1 = codes(g, 1);
     QUIRE_UNROLL(4)
     for (int r = 0; r < MR; ++r) {
-      const __m256i a = Broadcast4(q + r * q_stride + 4 * g);
+      const __m256i a = Broadcast4(acts.Q(r) + 4 * g);
       if constexpr (kType == DType::kQ8_0) {
         const __m256i p0 = Widen(_mm256_maddubs_epi16(_mm256_abs_epi8(w0), _mm256_sign_epi8(a, w0)));
         const __m256i p1 = Widen(_mm256_maddubs_epi16(_mm256_abs_epi8(w1), _mm256_sign_epi8(a, w1)));
@@ -176,30 +175,29 @@ QUIRE_INLINE __m256i BroadcastShifted(const int32_t* p) {
 
 // f[r][h] += the block's part.
 template <DType kType, int MR, class Codes>
-QUIRE_INLINE void AddBlock(const Codes& codes, const HalfScales (&k)[2], const int8_t* q, int64_t q_stride,
-                           const ActScale* a, int64_t a_stride, __m256 (&f)[MR][2]) {
+QUIRE_INLINE void AddBlock(const Codes& codes, const HalfScales (&k)[2], const ActTile& acts, __m256 (&f)[MR][2]) {
   using T = Traits<kType>;
   constexpr int kPasses = T::kHalves ? 2 : 1, kGroups = 8 / kPasses;
   QUIRE_UNROLL(2)
   for (int pass = 0; pass < kPasses; ++pass) {
     __m256i s[MR][2];
-    SumGroups<kType>(codes, q, q_stride, pass * kGroups, kGroups, s);
+    SumGroups<kType>(codes, acts, pass * kGroups, kGroups, s);
     QUIRE_UNROLL(4)
     for (int r = 0; r < MR; ++r) {
-      const ActScale* ar = a + r * a_stride;
+      const ActScale* a = acts.Scale(r);
       QUIRE_UNROLL(2)
       for (int h = 0; h < 2; ++h) {
         __m256i sum = s[r][h];
         if constexpr (T::kHalves) {
-          const __m256i lo = BroadcastShifted<T::kOffsetShift>(&ar->neg_sum_lo);
-          const __m256i off = pass == 0 ? lo : _mm256_sub_epi32(BroadcastShifted<T::kOffsetShift>(&ar->neg_sum), lo);
+          const __m256i lo = BroadcastShifted<T::kOffsetShift>(&a->neg_sum_lo);
+          const __m256i off = pass == 0 ? lo : _mm256_sub_epi32(BroadcastShifted<T::kOffsetShift>(&a->neg_sum), lo);
           sum = _mm256_add_epi32(sum, off);
         } else if constexpr (T::kOffsetShift >= 0 && kType != DType::kQ8_0) {
-          sum = _mm256_add_epi32(sum, BroadcastShifted<T::kOffsetShift>(&ar->neg_sum));
+          sum = _mm256_add_epi32(sum, BroadcastShifted<T::kOffsetShift>(&a->neg_sum));
         }
         const __m256 scale = pass == 0 ? k[h].a : k[h].b;
-        f[r][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), _mm256_mul_ps(scale, _mm256_broadcast_ss(&ar->d)), f[r][h]);
-        if constexpr (T::kHasMin) f[r][h] = _mm256_fmadd_ps(k[h].b, _mm256_broadcast_ss(&ar->d_sum), f[r][h]);
+        f[r][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), _mm256_mul_ps(scale, _mm256_broadcast_ss(&a->d)), f[r][h]);
+        if constexpr (T::kHasMin) f[r][h] = _mm256_fmadd_ps(k[h].b, _mm256_broadcast_ss(&a->d_sum), f[r][h]);
       }
     }
   }
@@ -247,18 +245,17 @@ void DirectTile(const PanelJob& job, int32_t row, int32_t panel) {
   using T = Traits<kType>;
   const uint8_t* end = job.w + job.panels * job.panel_bytes;
   const uint8_t* record = job.w + panel * job.panel_bytes;
-  const int8_t* q = job.q + row * job.q_stride;
-  const ActScale* a = job.scales + row * job.scale_stride;
+  ActTile acts = ActTileAt(job, row, 0);
   const int32_t records = job.cols / (32 * T::kFormat.blocks_per_record);
   __m256 f[MR][2];
   QUIRE_UNROLL(4)
   for (int r = 0; r < MR; ++r) f[r][0] = f[r][1] = _mm256_setzero_ps();
   for (int32_t n = 0; n < records; ++n, record += T::kRecordBytes) {
     const uint8_t* block = record + T::kFormat.header_bytes;
-    for (int32_t s = 0; s < T::kFormat.blocks_per_record; ++s, block += T::kBlockBytes, q += 32, ++a) {
+    for (int32_t s = 0; s < T::kFormat.blocks_per_record; ++s, block += T::kBlockBytes, acts.NextBlock()) {
       if (row == 0) PrefetchBlock<kType>(Ahead(job, end, block, kPrefetchBytes));
       const HalfScales k[2] = {LoadScales<kType>(record, block, 0), LoadScales<kType>(record, block, 1)};
-      AddBlock<kType, MR>(PackedCodes<kType>{block}, k, q, job.q_stride, a, job.scale_stride, f);
+      AddBlock<kType, MR>(PackedCodes<kType>{block}, k, acts, f);
     }
   }
   StoreTile<MR>(job, row, panel, f);
@@ -297,8 +294,7 @@ struct SweepPart {
 template <DType kType, int MR>
 void SweepTile(const PanelJob& job, int32_t row, const SweepPart& part) {
   const uint8_t *u = part.unpacked, *next = part.next;
-  const int8_t* q = job.q + row * job.q_stride + 32 * part.begin;
-  const ActScale* a = job.scales + row * job.scale_stride + part.begin;
+  ActTile acts = ActTileAt(job, row, part.begin);
   __m256 f[MR][2];
   QUIRE_UNROLL(4)
   for (int r = 0; r < MR; ++r) {
@@ -306,7 +302,7 @@ void SweepTile(const PanelJob& job, int32_t row, const SweepPart& part) {
     f[r][0] = part.begin == 0 ? _mm256_setzero_ps() : _mm256_loadu_ps(y);
     f[r][1] = part.begin == 0 ? _mm256_setzero_ps() : _mm256_loadu_ps(y + 8);
   }
-  for (int32_t b = part.begin; b < part.end; ++b, u += kUnpackedBytes, q += 32, ++a) {
+  for (int32_t b = part.begin; b < part.end; ++b, u += kUnpackedBytes, acts.NextBlock()) {
     if (next != nullptr) {
       PrefetchBlock<kType>(next);
       next += Traits<kType>::kBlockBytes;
@@ -314,7 +310,7 @@ void SweepTile(const PanelJob& job, int32_t row, const SweepPart& part) {
     const auto* scales = reinterpret_cast<const float*>(u);
     const HalfScales k[2] = {{_mm256_load_ps(scales), _mm256_load_ps(scales + 16)},
                              {_mm256_load_ps(scales + 8), _mm256_load_ps(scales + 24)}};
-    AddBlock<kType, MR>(UnpackedCodes{u + 128}, k, q, job.q_stride, a, job.scale_stride, f);
+    AddBlock<kType, MR>(UnpackedCodes{u + 128}, k, acts, f);
   }
   StoreTile<MR>(job, row, part.panel, f);
 }

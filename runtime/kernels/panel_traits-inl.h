@@ -18,6 +18,26 @@ struct Traits {
                                                               : -1;
 };
 
+// Where the activations of a tile's rows are at some block of 32 k.
+struct ActTile {
+  const int8_t* q;
+  int64_t q_stride;
+  const ActScale* scales;
+  int64_t scale_stride;
+
+  QUIRE_INLINE const int8_t* Q(int r) const { return q + r * q_stride; }
+  QUIRE_INLINE const ActScale* Scale(int r) const { return scales + r * scale_stride; }
+  QUIRE_INLINE void NextBlock() {
+    q += 32;
+    ++scales;
+  }
+};
+
+QUIRE_INLINE ActTile ActTileAt(const PanelJob& job, int32_t row, int32_t block) {
+  return {job.q + row * job.q_stride + 32 * block, job.q_stride, job.scales + row * job.scale_stride + block,
+          job.scale_stride};
+}
+
 template <int... kRows>
 struct Rows {};
 // Rows<0, 1, .., n - 1>, by a compiler builtin: std::integer_sequence is not for these units.
@@ -29,8 +49,8 @@ QUIRE_INLINE int32_t TileRow(int32_t rows, int32_t t, int32_t tiles) {
   return static_cast<int32_t>(int64_t{rows} * t / tiles);
 }
 
-// The address to prefetch from when `block` is read. Past the last panel it is what the job says comes next.
-QUIRE_INLINE const uint8_t* Ahead(const PanelJob& job, const uint8_t* end, const uint8_t* block, int32_t distance) {
-  const uint8_t* ahead = block + distance;
+// The address to prefetch from when `at` is read. Past the last panel it is what the job says comes next.
+QUIRE_INLINE const uint8_t* Ahead(const PanelJob& job, const uint8_t* end, const uint8_t* at, int32_t distance) {
+  const uint8_t* ahead = at + distance;
   return ahead < end || job.next == nullptr ? ahead : job.next + (ahead - end);
 }

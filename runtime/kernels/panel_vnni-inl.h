@@ -57,8 +57,8 @@ QUIRE_INLINE typename V::I CodesOfGroup(const uint8_t* block, int g) {
 // f[r] += the block's part of row r. Rows are the inner loop: their sums are the independent chains that hide
 // the latency of the dot product.
 template <class V, DType kType, int MR>
-QUIRE_INLINE void AddBlock(const uint8_t* block, const BlockScales<V>& k, const int8_t* q, int64_t q_stride,
-                           const ActScale* a, int64_t a_stride, typename V::F (&f)[MR]) {
+QUIRE_INLINE void AddBlock(const uint8_t* block, const BlockScales<V>& k, const ActTile& acts,
+                           typename V::F (&f)[MR]) {
   using T = Traits<kType>;
   constexpr int kPasses = T::kHalves ? 2 : 1, kGroups = 8 / kPasses;
   QUIRE_UNROLL(2)
@@ -66,12 +66,12 @@ QUIRE_INLINE void AddBlock(const uint8_t* block, const BlockScales<V>& k, const 
     typename V::I s[MR];
     QUIRE_UNROLL(16)
     for (int r = 0; r < MR; ++r) {
-      const ActScale* ar = a + r * a_stride;
+      const ActScale* a = acts.Scale(r);
       if constexpr (T::kHalves) {
-        s[r] = V::template Broadcast<T::kOffsetShift>(&ar->neg_sum_lo);
-        if (pass == 1) s[r] = V::Sub(V::template Broadcast<T::kOffsetShift>(&ar->neg_sum), s[r]);
+        s[r] = V::template Broadcast<T::kOffsetShift>(&a->neg_sum_lo);
+        if (pass == 1) s[r] = V::Sub(V::template Broadcast<T::kOffsetShift>(&a->neg_sum), s[r]);
       } else if constexpr (T::kOffsetShift >= 0) {
-        s[r] = V::template Broadcast<T::kOffsetShift>(&ar->neg_sum);
+        s[r] = V::template Broadcast<T::kOffsetShift>(&a->neg_sum);
       } else {
         s[r] = V::ZeroI();
       }
@@ -82,22 +82,23 @@ QUIRE_INLINE void AddBlock(const uint8_t* block, const BlockScales<V>& k, const 
       const int g = T::kHalves ? 4 * pass + i : i / 2 + 4 * (i % 2);
       const typename V::I w = CodesOfGroup<V, kType>(block, g);
       QUIRE_UNROLL(16)
-      for (int r = 0; r < MR; ++r) s[r] = V::Dot(s[r], w, q + r * q_stride + 4 * g);
+      for (int r = 0; r < MR; ++r) s[r] = V::Dot(s[r], w, acts.Q(r) + 4 * g);
     }
     QUIRE_UNROLL(16)
     for (int r = 0; r < MR; ++r) {
-      const ActScale* ar = a + r * a_stride;
-      f[r] = V::Fma(V::ToFloat(s[r]), V::MulBroadcast(pass == 0 ? k.a : k.b, &ar->d), f[r]);
-      if constexpr (T::kHasMin) f[r] = V::FmaBroadcast(k.b, &ar->d_sum, f[r]);
+      const ActScale* a = acts.Scale(r);
+      f[r] = V::Fma(V::ToFloat(s[r]), V::MulBroadcast(pass == 0 ? k.a : k.b, &a->d), f[r]);
+      if constexpr (T::kHasMin) f[r] = V::FmaBroadcast(k.b, &a->d_sum, f[r]);
     }
   }
 }
 
-// A tile's share of the work, and of the prefetching: of the block `distance` bytes further on, every
-// line_step-th line from `line` on.
+// A tile's share of the work, and of the prefetching: of what lies `distance` bytes further on, in every block the
+// lines from byte `line` on in steps of line_step.
 struct TileWork {
   int32_t row, panel_begin, panel_end;
-  int32_t distance, line, line_step;
+  int32_t distance;
+  int64_t line, line_step;
 };
 
 template <class V, DType kType, int MR>
@@ -107,18 +108,17 @@ void RowTile(const PanelJob& job, const TileWork& work) {
   const uint8_t* end = job.w + job.panels * job.panel_bytes;
   for (int32_t p = work.panel_begin; p < work.panel_end; ++p) {
     const uint8_t* record = job.w + p * job.panel_bytes;
-    const int8_t* q = job.q + work.row * job.q_stride;
-    const ActScale* a = job.scales + work.row * job.scale_stride;
+    const int64_t ahead = Ahead(job, end, record, work.distance) - record;
+    ActTile acts = ActTileAt(job, work.row, 0);
     typename V::F f[MR];
     QUIRE_UNROLL(16)
     for (int r = 0; r < MR; ++r) f[r] = V::ZeroF();
     for (int32_t n = 0; n < records; ++n, record += T::kRecordBytes) {
       const uint8_t* block = record + T::kFormat.header_bytes;
-      for (int32_t s = 0; s < T::kFormat.blocks_per_record; ++s, block += T::kBlockBytes, q += 32, ++a) {
-        const uint8_t* ahead = Ahead(job, end, block, work.distance);
-        for (int32_t line = work.line; line < T::kBlockBytes; line += work.line_step) V::Prefetch(ahead + line);
+      for (int32_t s = 0; s < T::kFormat.blocks_per_record; ++s, block += T::kBlockBytes, acts.NextBlock()) {
+        for (int64_t line = work.line; line < T::kBlockBytes; line += work.line_step) V::Prefetch(block + ahead + line);
         const BlockScales<V> k = LoadScales<V, kType>(record, block);
-        AddBlock<V, kType, MR>(block, k, q, job.q_stride, a, job.scale_stride, f);
+        AddBlock<V, kType, MR>(block, k, acts, f);
       }
     }
     QUIRE_UNROLL(16)
@@ -144,7 +144,7 @@ void QuantPanels(const PanelJob& job) {
     const int32_t end = job.panels - p < group ? job.panels : p + group;
     for (int32_t t = 0; t < tiles; ++t) {
       const int32_t first = TileRow(job.rows, t, tiles), last = TileRow(job.rows, t + 1, tiles);
-      const TileWork work{first, p, end, distance, 64 * t, 64 * tiles};
+      const TileWork work{first, p, end, distance, int64_t{64} * t, int64_t{64} * tiles};
       TileOf<V, kType>(last - first, RowsUpTo<V::kTileRows>{})(job, work);
     }
   }

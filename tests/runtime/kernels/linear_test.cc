@@ -50,7 +50,7 @@ std::vector<float> Product(IsaLevel isa, const PackedMatrix& w, const ActRows& a
   std::memset(out.bytes().data(), 0xab, out.bytes().size());  // what a kernel does not write stays recognisable
   const GuardedBuffer scratch(LinearScratchBytes());
   auto* y = reinterpret_cast<float*>(out.bytes().data());
-  LinearWith(LinearKernelsOf(isa), w, panels, act, {y, w.rows}, scratch.bytes());
+  LinearWith(LinearKernelsOf(isa), {w, panels, act, {y, w.rows}, scratch.bytes()});
   return {y, y + size};
 }
 std::vector<float> Product(IsaLevel isa, const PackedMatrix& w, const ActRows& act) {
