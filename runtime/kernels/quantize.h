@@ -54,6 +54,9 @@ ActRows MakeActRows(std::span<std::byte> buffer, int32_t rows, int32_t cols, con
 
 // Quantises act.f32 rows [begin, end) into act.q and act.scales.
 void QuantizeRows(const ActRows& act, int32_t begin, int32_t end);
+// Row `residual` becomes what the int8 form of row `row` left over, in f32 and int8: the sum of both rows' products
+// has about twice the bits. act.f32 is writable memory of the caller. Source: residual (two-plane) quantisation.
+void QuantizeResidual(const ActRows& act, int32_t row, int32_t residual);
 // Quantises x[act.cols] as row `row`.
 void QuantizeRow(const float* x, const ActRows& act, int32_t row);
 // Quantises x[count] as columns [col, col + count) of row `row`; col and count are multiples of 32.
