@@ -100,7 +100,6 @@ absl::StatusOr<std::string> ReadName(ByteCursor& in, uint64_t max_bytes) {
 
 absl::Status ReadKeys(ByteCursor& in, uint64_t count, GgufHeader& header) {
   header.keys.reserve(count);
-  header.key_index.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
     in.SetContext(absl::StrCat("name of key ", i));
     const uint64_t at = in.offset();
@@ -181,7 +180,6 @@ absl::StatusOr<GgufTensor> ReadTensor(ByteCursor& in, uint64_t index, uint64_t n
 
 absl::Status ReadTensors(ByteCursor& in, uint64_t count, GgufHeader& header) {
   header.tensors.reserve(count);
-  header.tensor_index.reserve(count);
   uint64_t next = 0;  // offset in the data; always aligned
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t at = in.offset();
@@ -262,12 +260,12 @@ absl::StatusOr<GgufHeader> ParseGguf(const ModelFile& file) {
 }
 
 const GgufValue* GgufHeader::FindKey(std::string_view key) const {
-  const auto it = key_index.find(View(key));
+  const auto it = key_index.find(key);
   return it == key_index.end() ? nullptr : &keys[it->second].second;
 }
 
 const GgufTensor* GgufHeader::FindTensor(std::string_view name) const {
-  const auto it = tensor_index.find(View(name));
+  const auto it = tensor_index.find(name);
   return it == tensor_index.end() ? nullptr : &tensors[it->second];
 }
 

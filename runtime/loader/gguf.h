@@ -5,11 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "runtime/loader/model_file.h"
 #include "runtime/tensor/dtype.h"
@@ -51,7 +52,7 @@ struct GgufHeader {
   uint64_t data_begin = 0, data_end = 0;
   std::vector<std::pair<std::string, GgufValue>> keys;  // in file order, distinct
   std::vector<GgufTensor> tensors;                      // in file order, distinct names
-  absl::flat_hash_map<std::string, size_t> key_index, tensor_index;
+  std::map<std::string, size_t, std::less<>> key_index, tensor_index;
 
   const GgufValue* FindKey(std::string_view key) const;
   const GgufTensor* FindTensor(std::string_view name) const;

@@ -16,7 +16,7 @@ constexpr size_t kMaxProblems = 32;  // listed in one error
 }  // namespace
 
 const GgufValue* KeyReader::Find(std::string_view key, GgufType type, bool required) {
-  asked_.emplace(std::string(key));
+  asked_.emplace(key);
   const GgufValue* value = header_->FindKey(key);
   if (value == nullptr) {
     if (required) Problem(key, "missing");

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "runtime/loader/gguf.h"
 #include "runtime/loader/model_file.h"
@@ -55,7 +55,7 @@ class KeyReader {
 
   const ModelFile* file_;
   const GgufHeader* header_;
-  absl::flat_hash_set<std::string> asked_;
+  std::set<std::string, std::less<>> asked_;
   std::vector<std::string> problems_;
 };
 

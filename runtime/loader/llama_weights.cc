@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/absl_view.h"
@@ -61,7 +61,7 @@ class Planner {
   const GgufHeader* header_;
   WeightPlan plan_;
   std::vector<std::string> problems_;
-  absl::flat_hash_set<std::string> used_;
+  std::set<std::string> used_;
 };
 
 void PlanLayer(Planner& plan, const ModelConfig& c, int32_t index, LayerWeights& layer) {

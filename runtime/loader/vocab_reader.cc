@@ -1,8 +1,8 @@
 #include "runtime/loader/vocab_reader.h"
 
+#include <algorithm>
 #include <string_view>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/absl_view.h"
 
@@ -39,17 +39,17 @@ std::vector<TokenKind> ReadKinds(KeyReader& keys, size_t vocab_size) {
   return kinds;
 }
 
+// By sorting: a hash table would let a file choose colliding pieces.
 void WarnOfDuplicates(const VocabData& vocab, std::vector<std::string>& warnings) {
-  absl::flat_hash_set<absl::string_view> seen;
-  seen.reserve(vocab.pieces.size());
+  std::vector<std::string_view> sorted(vocab.pieces.begin(), vocab.pieces.end());
+  std::ranges::sort(sorted);
   size_t repeated = 0;
   std::string_view first;
-  for (const std::string& piece : vocab.pieces) {
-    if (seen.insert(View(piece)).second) continue;
-    if (repeated++ == 0) first = piece;
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i] == sorted[i - 1] && repeated++ == 0) first = sorted[i];
   }
   if (repeated > 0) {
-    warnings.push_back(absl::StrCat("key tokenizer.ggml.tokens: ", repeated, " pieces are repeated, the first is \"",
+    warnings.push_back(absl::StrCat("key tokenizer.ggml.tokens: ", repeated, " pieces are repeated, for one \"",
                                     Printable(first), "\"; the lowest id wins"));
   }
 }

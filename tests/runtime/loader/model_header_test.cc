@@ -173,7 +173,7 @@ TEST(ModelHeader, WarnsOfRepeatedPiecesAndKeepsTheirBytes) {
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_EQ((*header)->vocab.pieces, pieces);
   ASSERT_EQ((*header)->warnings.size(), 1u);
-  EXPECT_THAT((*header)->warnings[0], HasSubstr("38 pieces are repeated, the first is \"same\""));
+  EXPECT_THAT((*header)->warnings[0], HasSubstr("38 pieces are repeated, for one \"same\""));
 }
 
 // F.G13, F.G10
