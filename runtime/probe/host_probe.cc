@@ -125,10 +125,10 @@ double HostProbe::F32Gflops() {
 }
 
 double HostProbe::Int8Gops() {
-  constexpr int64_t kRounds = 100'000;
+  constexpr int64_t kInt8Rounds = 100'000;
   std::vector<double> done(static_cast<size_t>(pool_->size()));
   const double best = BestRound(seconds_, kRounds, [&](int) {
-    pool_->Run([&](int32_t worker) { done[static_cast<size_t>(worker)] = RunInt8Rounds(kRounds); });
+    pool_->Run([&](int32_t worker) { done[static_cast<size_t>(worker)] = RunInt8Rounds(kInt8Rounds); });
   });
   return done[0] / best * 1e-9;
 }

@@ -12,8 +12,8 @@ namespace quire {
 namespace {
 
 // The stated error of int8 activations: the difference between two logits of one row moves by at most this.
-// Measured: 0.74 with f32, 0.78 with bf16 keys and values.
-constexpr double kInt8Error = 1.0;
+// Measured: 0.47 with f32 and with bf16 keys and values.
+constexpr double kInt8Error = 0.7;
 
 double Cosine(std::span<const float> a, std::span<const float> b) {
   double dot = 0, aa = 0, bb = 0;
@@ -49,8 +49,8 @@ class SmolLM2 : public testing::TestWithParam<KvDType> {
   std::unique_ptr<GoldenModel> model_;
 };
 
-// Over all prompts together. A single row may do worse: rounding transformers' own activations to int8 in the same way
-// gives it 0.997 to 0.99994 on these prompts, and two such roundings differ from each other by as much.
+// Over all prompts together. A single row may do worse: rounding transformers' own activations to int8 once gives it
+// 0.997 to 0.99994 on these prompts, and two such roundings differ from each other by as much.
 TEST_P(SmolLM2, NextTokenLogitsPointTheSameWay) {
   const std::vector<float> rows = ReadF16Rows("smollm2.f16");
   const auto vocab = golden_["vocab"].get<size_t>();
@@ -58,7 +58,7 @@ TEST_P(SmolLM2, NextTokenLogitsPointTheSameWay) {
   for (const nlohmann::json& c : golden_["cases"]) {
     const std::vector<float> ours = model_->Logits(TokensOf(c["ids"]), 64).back();
     const double cosine = Cosine(ours, std::span(rows).subspan(all.size(), vocab));
-    EXPECT_GT(cosine, 0.99) << c["text"];
+    EXPECT_GT(cosine, 0.997) << c["text"];
     all.insert(all.end(), ours.begin(), ours.end());
     RecordProperty("cosine_at_" + std::to_string(all.size() / vocab), std::to_string(cosine));
   }
