@@ -90,6 +90,7 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Listen(const ServerConfig& con
                               .receive_message_bytes = config.receive_message_bytes,
                               .metadata_bytes = config.metadata_bytes,
                               .max_request_ms = config.max_request_ms,
+                              .slow_reader_ms = config.slow_reader_ms,
                               .reflection = config.reflection_on()};
   options.identity.started = s.clock.Now();
   ASSIGN_OR_RETURN(s.rpc, RpcServer::Start(std::move(options)));

@@ -9,6 +9,7 @@
 #include "runtime/base/status_macros.h"
 #include "server/rpc/call_context.h"
 #include "server/rpc/generate_sink.h"
+#include "server/rpc/reader_watch.h"
 #include "server/rpc/status_map.h"
 #include "server/rpc/unary_call.h"
 #include "server/rpc/validate.h"
@@ -82,73 +83,92 @@ absl::StatusOr<Accepted> Accept(RpcCore& core, Poller& poller, const CallContext
   return out;
 }
 
-void AddHeaders(const RpcCore& core, const std::string& name, grpc::ServerContext* context) {
-  context->AddInitialMetadata("quire-request-id", name);
-  context->AddInitialMetadata("quire-instance", core.identity.instance_id);
-}
+// All that a call holds; lives in the coroutine's frame, so as long as gRPC may point into it.
+struct GenerateCall {
+  explicit GenerateCall(RpcCore& c) : core(c) {}
+
+  // OK: from now on the sink brings messages and one end.
+  absl::Status Start(Poller& poller) {
+    ASSIGN_OR_RETURN(accepted, Accept(core, poller, ReadCallContext(context, *core.clock), request));
+    watch->request_ended = accepted.sink->ended();
+    watch->context = &context;
+    watch->patience_ms = core.slow_reader_ms;
+    WatchReader(poller, watch);
+    end.OnCancel([this] {  // also when the deadline passes: gRPC tells no difference
+      const bool late = core.clock->Now() >= accepted.deadline;
+      accepted.inbox->Abort(accepted.id, late ? FinishReason::kDeadline : FinishReason::kCancelled);
+    });
+    return absl::OkStatus();
+  }
+
+  std::optional<v1::GenerateResponse> TakeMessage() {
+    std::optional<v1::GenerateResponse> message = accepted.sink->Take();
+    if (message.has_value() && !std::exchange(headers_set, true)) {
+      message->set_request_id(accepted.name);
+      context.AddInitialMetadata("quire-request-id", accepted.name);
+      context.AddInitialMetadata("quire-instance", core.identity.instance_id);
+    }
+    return message;
+  }
+
+  RpcCore& core;
+  grpc::ServerContext context;
+  v1::GenerateRequest request;
+  grpc::ServerAsyncWriter<v1::GenerateResponse> writer{&context};
+  CallEnd end{context};
+  Accepted accepted;
+  std::shared_ptr<ReaderWatch> watch = std::make_shared<ReaderWatch>();
+  bool headers_set = false;
+};
 
 }  // namespace
 
 CallTask ServeGenerate(RpcCore& core, Poller& poller, v1::InferenceService::AsyncService& service) {
-  grpc::ServerContext context;
-  v1::GenerateRequest request;
-  grpc::ServerAsyncWriter<v1::GenerateResponse> writer(&context);
-  CallEnd call_end(context);
+  GenerateCall call(core);
   const bool arrived = co_await Operation([&](void* tag) {
-    service.RequestGenerate(&context, &request, &writer, poller.queue(), poller.queue(), tag);
+    service.RequestGenerate(&call.context, &call.request, &call.writer, poller.queue(), poller.queue(), tag);
   });
   if (!arrived) co_return;  // the server shuts down
   ServeGenerate(core, poller, service);
 
   const CallSlot slot(core);
   absl::Status status = slot.status();
+  if (status.ok()) status = call.Start(poller);
   std::optional<v1::GenerateResponse> last;  // goes out together with the status
-  bool connected = true, headers_set = false;
+  bool connected = true;
   if (status.ok()) {
-    absl::StatusOr<Accepted> accepted = Accept(core, poller, ReadCallContext(context, *core.clock), request);
-    status = accepted.status();
-    if (accepted.ok()) {
-      GenerateSink& sink = *accepted->sink;
-      call_end.OnCancel([&core, &a = *accepted] {  // also when the deadline passes: gRPC tells no difference
-        const bool late = core.clock->Now() >= a.deadline;
-        a.inbox->Abort(a.id, late ? FinishReason::kDeadline : FinishReason::kCancelled);
-      });
-      while (true) {
-        std::optional<v1::GenerateResponse> message = sink.Take();
-        const std::optional<absl::Status> end = sink.end();
-        if (message.has_value() && !headers_set) {
-          headers_set = true;
-          message->set_request_id(accepted->name);
-          AddHeaders(core, accepted->name, &context);
-        }
-        if (end.has_value()) {
-          status = *end;
-          last = std::move(message);
-          break;
-        }
-        if (!message.has_value()) {
-          co_await sink.news();
-          continue;
-        }
-        if (connected) {
-          connected = co_await Operation([&](void* tag) { writer.Write(*message, tag); });
-        }
-        sink.Written();
+    GenerateSink& sink = *call.accepted.sink;
+    while (true) {
+      std::optional<v1::GenerateResponse> message = call.TakeMessage();
+      if (const std::optional<absl::Status> end = sink.end(); end.has_value()) {
+        status = *end;
+        last = std::move(message);
+        break;
       }
-      core.live.Remove(accepted->name);
+      if (!message.has_value()) {
+        co_await sink.news();
+        continue;
+      }
+      if (connected) {
+        connected = co_await Operation([&](void* tag) { call.writer.Write(*message, tag); });
+      }
+      sink.Written();
+      ++call.watch->writes;
     }
+    core.live.Remove(call.accepted.name);
   }
   const grpc::Status wire = ToGrpcStatus(status);
   core.stats.Count(RpcMethod::kGenerate, wire.error_code());
-  AddPushback(status, &context);
+  AddPushback(status, &call.context);
   co_await Operation([&](void* tag) {
     if (last.has_value() && connected) {
-      writer.WriteAndFinish(*last, grpc::WriteOptions(), wire, tag);
+      call.writer.WriteAndFinish(*last, grpc::WriteOptions(), wire, tag);
     } else {
-      writer.Finish(wire, tag);
+      call.writer.Finish(wire, tag);
     }
   });
-  co_await call_end;
+  call.watch->End();
+  co_await call.end;
 }
 
 }  // namespace quire

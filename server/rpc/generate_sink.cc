@@ -117,6 +117,7 @@ void GenerateSink::OnEnd(absl::Status status) {
   absl::MutexLock lock(&mutex_);
   end_ = std::move(status);
   signal_->Raise();
+  ended_->Raise();
 }
 
 int64_t GenerateSink::BufferedBytes() const {

@@ -20,7 +20,8 @@ class GenerateSink final : public ResponseSink {
  public:
   static constexpr int64_t kMaxMessageBytes = 1 << 20;
 
-  explicit GenerateSink(Poller& poller) : signal_(std::make_shared<Signal>(poller)) {}
+  explicit GenerateSink(Poller& poller)
+      : signal_(std::make_shared<Signal>(poller)), ended_(std::make_shared<Signal>(poller)) {}
 
   void OnDelta(OutDelta delta) override;
   void OnFinished(OutFinished finished) override;
@@ -33,6 +34,7 @@ class GenerateSink final : public ResponseSink {
   // Set once no further message will come; messages may still wait.
   std::optional<absl::Status> end() const;
   Signal& news() { return *signal_; }
+  const std::shared_ptr<Signal>& ended() const { return ended_; }  // raised once, by OnEnd
 
  private:
   struct Message {
@@ -41,7 +43,7 @@ class GenerateSink final : public ResponseSink {
   };
   void AppendPart(OutDelta part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::shared_ptr<Signal> signal_;
+  const std::shared_ptr<Signal> signal_, ended_;
   mutable absl::Mutex mutex_;
   std::deque<Message> waiting_ ABSL_GUARDED_BY(mutex_);
   int64_t buffered_ ABSL_GUARDED_BY(mutex_) = 0;   // waiting and in flight

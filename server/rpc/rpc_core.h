@@ -23,12 +23,13 @@ struct ServerIdentity {
 };
 
 struct RpcCore {
-  RpcCore(ServerIdentity who, const Clock* time, int32_t call_cap, std::vector<std::string> services)
-      : identity(std::move(who)), clock(time), max_calls(call_cap), health(std::move(services)) {}
+  RpcCore(ServerIdentity who, const Clock* time, std::vector<std::string> services)
+      : identity(std::move(who)), clock(time), health(std::move(services)) {}
 
   const ServerIdentity identity;
   const Clock* const clock;
-  const int32_t max_calls;
+  int32_t max_calls = 0;         // set before the first call, as the next one
+  int64_t slow_reader_ms = 0;
   Health health;
   LiveRequests live;
   RpcStats stats;

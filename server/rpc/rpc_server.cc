@@ -22,7 +22,10 @@ namespace quire {
 
 struct RpcServer::State {
   State(const RpcServerOptions& options, std::vector<std::string> services)
-      : core(options.identity, options.clock, options.max_calls, std::move(services)) {}
+      : core(options.identity, options.clock, std::move(services)) {
+    core.max_calls = options.max_calls;
+    core.slow_reader_ms = options.slow_reader_ms;
+  }
 
   RpcCore core;
   v1::InferenceService::AsyncService inference;

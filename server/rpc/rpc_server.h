@@ -21,6 +21,7 @@ struct RpcServerOptions {
   int64_t receive_message_bytes = 4 << 20;
   int32_t metadata_bytes = 16 << 10;
   int64_t max_request_ms = 600'000;        // grace of a connection past its age
+  int64_t slow_reader_ms = 30'000;         // a client that takes nothing of an ended request for so long is cut off
   bool reflection = false;
   int32_t pollers = 2;
 };

@@ -99,8 +99,8 @@ PromptSource ReadPrompt(const v1::Prompt* prompt, const RequestLimits& limits, V
     if (count == 0) v->Special("PROMPT_EMPTY", "prompt.tokens", "got no ids");
     if (count >= limits.context_tokens && !prompt->has_truncate_to_tokens()) {
       v->Special("PROMPT_TOO_LONG", "prompt.tokens",
-                 absl::StrCat("got ", count, " ids, the context is ", limits.context_tokens),
-                 {{"actual", absl::StrCat(count)}, {"limit", absl::StrCat(limits.context_tokens)}});
+                 absl::StrCat("got ", count, " ids, wanted at most ", limits.context_tokens - 1),
+                 {{"actual", absl::StrCat(count)}, {"limit", absl::StrCat(limits.context_tokens - 1)}});
     } else {
       out.source = ReadTokenIds(prompt->tokens(), "prompt.tokens", INT32_MAX, limits, v);
     }

@@ -127,7 +127,7 @@ TEST(ValidateGenerate, RefusesFloatsOutOfRangeAndNotFinite) {
   }
 }
 
-TEST(ValidateGenerate, RefusesEachValueOutOfItsRangeByName) {
+TEST(ValidateGenerate, RefusesBadPromptsByName) {
   const std::pair<const char*, Edit> rows[] = {
       {"FIELD_INVALID prompt", [](auto& q) { q.clear_prompt(); }},
       {"FIELD_INVALID prompt", [](auto& q) { q.mutable_prompt()->clear_text(); }},
@@ -158,6 +158,12 @@ TEST(ValidateGenerate, RefusesEachValueOutOfItsRangeByName) {
       {"FIELD_INVALID prompt.chat.messages", [](auto& q) { q.mutable_prompt()->mutable_chat(); }},
       {"FIELD_INVALID prompt.chat.messages[0].role",
        [](auto& q) { q.mutable_prompt()->mutable_chat()->add_messages()->set_role("User"); }},
+  };
+  for (const auto& [wanted, edit] : rows) EXPECT_EQ(Complaint(edit), wanted);
+}
+
+TEST(ValidateGenerate, RefusesEachValueOutOfItsRangeByName) {
+  const std::pair<const char*, Edit> rows[] = {
       {"FIELD_INVALID request_id", [](auto& q) { q.set_request_id(std::string(129, 'a')); }},
       {"FIELD_INVALID request_id", [](auto& q) { q.set_request_id("a\x01"); }},
       {"FIELD_INVALID sampling.num_outputs", [](auto& q) { q.mutable_sampling()->set_num_outputs(0); }},
