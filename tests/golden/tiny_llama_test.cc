@@ -12,7 +12,6 @@ namespace {
 struct Difference {
   double largest = 0;   // |ours - reference|
   double relative = 0;  // root mean square of the difference over that of the reference
-  double median = 0;    // of the same, row by row
 };
 
 Difference Compare(const std::string& name, const std::string& rows_name, KvDType kv_dtype, int32_t chunk) {
@@ -21,27 +20,22 @@ Difference Compare(const std::string& name, const std::string& rows_name, KvDTyp
   const auto vocab = golden["vocab"].get<size_t>();
   GoldenModel model(GoldenPath(name + ".gguf"), kv_dtype, 2);
   double largest = 0, error = 0, power = 0;
-  std::vector<double> rows;
+  size_t rows = 0;
   for (const nlohmann::json& c : golden["cases"]) {
     const std::vector<std::vector<float>> ours = model.Logits(TokensOf(c["ids"]), chunk);
     const auto first = c["first_row"].get<size_t>();
-    for (size_t r = 0; r < ours.size(); ++r) {
-      double row_error = 0, row_power = 0;
+    for (size_t r = 0; r < ours.size(); ++r, ++rows) {
       for (size_t i = 0; i < vocab; ++i) {
         const double expected = reference.at((first + r) * vocab + i);
         const double difference = std::abs(ours[r].at(i) - expected);
         largest = std::max(largest, difference);
-        row_error += difference * difference;
-        row_power += expected * expected;
+        error += difference * difference;
+        power += expected * expected;
       }
-      error += row_error;
-      power += row_power;
-      rows.push_back(std::sqrt(row_error / row_power));
     }
   }
-  EXPECT_EQ(rows.size() * vocab, reference.size());
-  std::ranges::nth_element(rows, rows.begin() + static_cast<ptrdiff_t>(rows.size() / 2));
-  return {largest, std::sqrt(error / power), rows[rows.size() / 2]};
+  EXPECT_EQ(rows * vocab, reference.size());
+  return {largest, std::sqrt(error / power)};
 }
 
 // Logits have a standard deviation of 1.5. In float32 only the order of additions differs.
@@ -60,19 +54,24 @@ TEST(TinyLlama, Bf16CacheStaysCloseToTheReference) {
   }
 }
 
-// With the same rounding of activations in the reference, a row differs only where a value lies next to a rounding edge.
-TEST(TinyLlama, QuantisedLogitsEqualTheReferenceWithInt8Activations) {
-  for (const int32_t chunk : {1, 7, 64}) {
-    const Difference d = Compare("tiny-q4", "tiny-q4-int8.f32", KvDType::kF32, chunk);
-    EXPECT_LE(d.median, 1e-4) << "chunk " << chunk;
-    EXPECT_LE(d.relative, 1e-2) << "chunk " << chunk << ", largest " << d.largest;
+// Root mean square of a - b over that of b.
+double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b) {
+  double error = 0, power = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    error += (double{a.at(i)} - b[i]) * (double{a.at(i)} - b[i]);
+    power += double{b[i]} * b[i];
   }
+  return std::sqrt(error / power);
 }
 
-// What int8 activations cost on these random weights.
-TEST(TinyLlama, QuantisedLogitsStayCloseToTheFloatReference) {
-  const Difference d = Compare("tiny-q4", "tiny-q4.f32", KvDType::kF32, 64);
-  EXPECT_LE(d.relative, 5e-2) << "largest " << d.largest;
+// Our int8 activations cost no more than rounding transformers' own activations once, one scale per 32 values.
+TEST(TinyLlama, QuantisedLogitsAreAsCloseAsInt8ActivationsAllow) {
+  const double plain = RelativeDistance(ReadF32Rows("tiny-q4-int8.f32"), ReadF32Rows("tiny-q4.f32"));
+  EXPECT_LT(plain, 0.05);
+  for (const int32_t chunk : {1, 7, 64}) {
+    const Difference d = Compare("tiny-q4", "tiny-q4.f32", KvDType::kF32, chunk);
+    EXPECT_LE(d.relative, 1.25 * plain) << "chunk " << chunk << ", largest " << d.largest;
+  }
 }
 
 }  // namespace
