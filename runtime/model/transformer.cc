@@ -59,6 +59,22 @@ void NormInto(const Step& step, std::span<const float> weight, const ActRows& ou
   QuantizeIfWhole(out, rows.begin, rows.end);
 }
 
+// Asks for the lines that appending a row will write: a K column touches a line per pair of dims, all cold when the
+// row's sequence last ran a step ago. Rows of one block follow each other in a prefill and share their lines.
+void PrefetchSlot(const KvLayerView& kv, std::span<const KvSlot> slots, int32_t row, int32_t head) {
+  const BlockId block = BlockOf(slots[row]);
+  if (row > 0 && block == BlockOf(slots[row - 1])) return;
+  const KvLayout& layout = kv.layout;
+  const int32_t token = OffsetOf(slots[row]);
+  const std::byte* k = kv.KTile(block, head);
+  for (int32_t dim = 0; dim < layout.head_dim; dim += layout.pack) {
+    __builtin_prefetch(k + layout.KIndex(token, dim) * layout.element_bytes(), 1);
+  }
+  const std::byte* v = kv.VTile(block, head) + layout.VIndex(token, 0) * layout.element_bytes();
+  const size_t v_bytes = layout.PanelWidth(0) * layout.pack * layout.element_bytes();
+  for (size_t i = 0; i < v_bytes; i += 64) __builtin_prefetch(v + i, 1);
+}
+
 // Panels that are computed at a time: so few that rows x columns stay in L2 and that a worker's part has several,
 // a multiple of `unit`.
 int32_t PanelGrain(const Step& step, int32_t panels, int32_t rows, int32_t unit) {
@@ -114,7 +130,7 @@ void ProjectQkv(const Step& step, int32_t worker, const LayerWeights& layer, con
     for (const PackedMatrix* w : parts) {
       const PanelRange range = {std::max(begin - first, 0), std::min(end - first, w->panels())};
       if (range.begin < range.end) {
-        const int32_t computed = UsesQuantizedActivations(w->type) ? h.rows : step.rows();
+        const int32_t computed = w == &layer.wv && UsesQuantizedActivations(w->type) ? h.rows : step.rows();
         Linear(*w, range, h.Slice(0, computed), {out, step.qkv_cols()}, step.act.workers[worker].linear);
       }
       first += w->panels();
@@ -130,25 +146,23 @@ void RotateAndAppend(const Step& step, int32_t worker, int32_t layer) {
   float* k = q + step.q_cols();
   float* v = k + step.kv_cols();
   const int64_t stride = step.qkv_cols(), factors = int64_t{2} * c.rope_dims;
-  const LayerWeights& weights = step.weights.layers[layer];
-  const auto complete = [&](const PackedMatrix& w, float* part, int32_t count) {  // adds the residual row's product
-    if (UsesQuantizedActivations(w.type)) AddTo(part, part + rows * stride, count);
-  };
+  const bool residuals = UsesQuantizedActivations(step.weights.layers[layer].wv.type);
+  const KvLayerView kv = step.kv.Layer(layer);
   // Items are (KV head, row), heads outside: a KV head's rows are appended together.
   step.pool.Share(worker, rows * c.num_kv_heads, kAppendGrain, [&](int32_t item, int32_t last) {
     while (item < last) {
       const int32_t head = item / rows, begin = item % rows, end = std::min(rows, begin + last - item);
       for (int32_t row = begin; row < end; ++row) {
+        if (row + 1 < end) PrefetchSlot(kv, step.batch->slots, row + 1, head);
         const float* f = step.act.rope.data() + row * factors;
         float* q_heads = q + row * stride + head * group * c.head_dim;
         float* k_head = k + row * stride + head * c.head_dim;
-        complete(weights.wq, q_heads, group * c.head_dim);
-        complete(weights.wk, k_head, c.head_dim);
-        complete(weights.wv, v + row * stride + head * c.head_dim, c.head_dim);
+        float* v_head = v + row * stride + head * c.head_dim;
+        if (residuals) AddTo(v_head, v_head + rows * stride, c.head_dim);
         ApplyRope(step.rope, f, {q_heads, group, c.head_dim});
         ApplyRope(step.rope, f, {k_head, 1, c.head_dim});
       }
-      AppendKv(step.kv.Layer(layer), {step.batch->slots, k, v, stride}, {begin, end, head, head + 1});
+      AppendKv(kv, {step.batch->slots, k, v, stride}, {begin, end, head, head + 1});
       item += end - begin;
     }
   });

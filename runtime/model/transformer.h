@@ -38,12 +38,13 @@ void CopyAndEmbed(const Step& step, int32_t worker);
 // RMSNorm of x, prepared as input of the next products. Few rows: every worker does all of them.
 ActRows NormRows(const Step& step, int32_t worker, std::span<const float> weight);
 
-// The same as input of ProjectQkv: behind the rows come as many residual rows, what int8 left over of each. The scores
-// of attention amplify the rounding of their inputs more than anything else in a layer; with the residuals a quantised
-// model's logits stay with the float model's (tests/golden), at an eighth more work and no more weight traffic.
+// The same as input of ProjectQkv: behind the rows come as many residual rows, what int8 left over of each. The values
+// of attention are computed from both: of all products of a layer they gain most per multiplication. On the golden
+// prompts 1 - cosine to the float model falls from 9e-4 to 3e-4 (f32 KV), from 5e-4 to 2e-4 (bf16 KV), as far as with
+// residuals for queries and keys too, for 3% more work and no more weight traffic.
 ActRows NormRowsWithResidual(const Step& step, int32_t worker, std::span<const float> weight);
 
-// qkv = [Wq; Wk; Wv] h, residual rows behind the rows they complete; RotateAndAppend adds them.
+// qkv = [Wq; Wk; Wv] h; v of the residual rows behind the rows they complete, RotateAndAppend adds them.
 void ProjectQkv(const Step& step, int32_t worker, const LayerWeights& layer, const ActRows& h);
 
 // Rotates q and k in place, and appends k and v to the KV pool.
