@@ -2,6 +2,7 @@
 # One question to a server of its own on a private socket. usage, in the environment: ask.sh QUIRE MODEL QUESTION
 set -euo pipefail
 quire=$1 model=$2 question=$3
+system='Answer in one sentence.' # small models wander without it
 dir=$(mktemp -d)
 server=
 finish() {
@@ -19,7 +20,7 @@ for _ in $(seq 300); do
   sleep 0.1
 done
 grep -oE 'http://[0-9.:]+/metrics' "$dir/log" | head -n 1 | sed 's|^|dev: metrics while it runs: |' >&2 || true
-"$quire" generate --addr "unix:$dir/quire.sock" --chat --temperature 0 --stats -p "$question"
+"$quire" generate --addr "unix:$dir/quire.sock" --chat --system "$system" --temperature 0 --stats -p "$question"
 kill -TERM "$server"
 wait "$server"
 server=

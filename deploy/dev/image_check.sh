@@ -38,7 +38,7 @@ for _ in $(seq 150); do
   sleep 0.2
 done
 in_image quire healthcheck --addr 127.0.0.1:50051 --timeout 2s >/dev/null || fail "not healthy after 30 s"
-answer=$(in_image quire generate --addr 127.0.0.1:50051 --chat --temperature 0 -p 'What is the capital of France?') ||
+answer=$(in_image quire generate --addr 127.0.0.1:50051 --chat --system 'Answer in one sentence.' --temperature 0 -p 'What is the capital of France?') ||
   fail "the call failed"
 grep -q Paris <<<"$answer" || fail "unexpected answer: $answer"
 ! touch "$tree/etc/written" 2>/dev/null || fail "the file system is writable"
