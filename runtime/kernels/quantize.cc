@@ -89,15 +89,6 @@ void QuantizeRow(const float* x, const ActRows& act, int32_t row) {
   QuantizeColumns(x, act, row, 0, act.cols);
 }
 
-void QuantizeResidual(const ActRows& act, int32_t row, int32_t residual) {
-  const float* x = act.f32 + row * act.f32_stride;
-  const int8_t* q = act.q + row * act.q_stride;
-  const ActScale* scales = act.scales + row * act.scale_stride;
-  float* rest = const_cast<float*>(act.f32) + residual * act.f32_stride;  // the caller's buffer
-  for (int32_t i = 0; i < act.cols; ++i) rest[i] = x[i] - scales[i / kQuantBlock].d * static_cast<float>(q[i]);
-  QuantizeRow(rest, act, residual);
-}
-
 void QuantizeRows(const ActRows& act, int32_t begin, int32_t end) {
   for (int32_t row = begin; row < end; ++row) QuantizeRow(act.f32 + row * act.f32_stride, act, row);
 }
