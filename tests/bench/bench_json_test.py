@@ -1,0 +1,42 @@
+"""`quire bench --json` on a tiny model: the last line is one JSON object with the promised keys, and it adds up.
+
+Usage: bench_json_test.py QUIRE MODEL
+"""
+import json
+import subprocess
+import sys
+
+KEYS = ['prefill_tps', 'decode_tps', 'dram_gbps', 'limit_tps', 'limit_fraction', 'cpu', 'isa', 'threads', 'kv_dtype',
+        'load_s', 'peak_rss_bytes', 'cases']
+quire, model = sys.argv[1:]
+run = subprocess.run([quire, 'bench', '--model', model, '--threads', '2', '--prompt-tokens', '9', '--output-tokens', '5',
+                      '--batch', '1,3', '--prefill-tokens', '40', '--step-tokens', '16', '--repetitions', '2', '--json'],
+                     stdout=subprocess.PIPE, text=True, check=True)
+result = json.loads(run.stdout.splitlines()[-1])
+assert list(result) == KEYS, list(result)
+assert list(result['decode_tps']) == ['1', '3'], result['decode_tps']
+assert result['threads'] == 2 and result['kv_dtype'] == 'bf16', result
+assert result['prefill_tps'] > 0 and result['load_s'] > 0 and result['peak_rss_bytes'] > 1 << 20, result
+assert abs(result['limit_fraction'] * result['limit_tps'] / result['decode_tps']['1'] - 1) < 1e-9, result
+assert [(c['kind'], c['batch']) for c in result['cases']] == [('prefill', 1), ('decode', 1), ('decode', 3)]
+for case in result['cases']:
+    assert len(case['tok_s']['all']) == 2 and case['tok_s']['best'] == max(case['tok_s']['all']), case
+    assert case['step_us']['p50'] <= case['step_us']['p99'], case
+    phases = {p['name']: p for p in case['phases']}
+    for name in ('qkv', 'attention', 'out_proj', 'gate_up', 'down', 'lm_head'):
+        assert phases[name]['ops'] > 0 and phases[name]['bytes'] > 0 and phases[name]['wall_us'] > 0, (case, name)
+    assert 'schedule' in phases and 'sample' in phases, list(phases)
+prefill, decode = result['cases'][0], result['cases'][2]
+# Three steps of 16, 16 and 8 rows against one row for each of three sequences.
+rows = {'prefill': 40 / 3, 'decode': 3}
+ops = [next(p['ops'] for p in c['phases'] if p['name'] == 'down') / rows[c['kind']] for c in (prefill, decode)]
+assert abs(ops[0] / ops[1] - 1) < 1e-9, ops
+
+for bad in (['--batch', '0'], ['--kv-dtype', 'int3'], ['--threads', 'many']):
+    code = subprocess.run([quire, 'bench', '--model', model, *bad], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode
+    assert code == 64, (bad, code)
+code = subprocess.run([quire, 'bench', '--model', model + '.not-there'], stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL).returncode
+assert code == 78, code
+print('ok')
