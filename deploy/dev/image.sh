@@ -6,7 +6,7 @@ image_base=localhost/quire-base
 image_name=localhost/quire
 
 run_buildah() { # ARGS...: buildah with its storage in the cache
-  in_env env STORAGE_DRIVER=vfs buildah --root "$image_store/storage" --runroot "$image_store/run" "$@"
+  in_env buildah --storage-driver vfs --root "$image_store/storage" --runroot "$image_store/run" "$@"
 }
 
 image_base_ensure() { # a minimal Debian 13 as a local image, standing in for debian:trixie-slim

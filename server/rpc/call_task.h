@@ -18,12 +18,29 @@
 namespace quire {
 
 struct CallTask {
+  // Built from the coroutine's arguments: its poller knows that it runs, and keeps its queue open until it ended.
   struct promise_type {
+    template <typename... Args>
+    explicit promise_type(Args&... args) {
+      (Find(args), ...);
+      if (poller_ != nullptr) poller_->CallBegan();
+    }
+    ~promise_type() {
+      if (poller_ != nullptr) poller_->CallEnded();
+    }
+    promise_type(const promise_type&) = delete;
+    promise_type& operator=(const promise_type&) = delete;
     CallTask get_return_object() { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void return_void() {}
     void unhandled_exception() { std::terminate(); }  // handlers are guarded where they are called
+
+   private:
+    void Find(Poller& poller) { poller_ = &poller; }
+    template <typename T>
+    void Find(T&) {}
+    Poller* poller_ = nullptr;
   };
 };
 

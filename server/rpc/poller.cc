@@ -6,7 +6,13 @@
 
 #include <grpc/support/time.h>
 
+#include "absl/time/time.h"
+
 namespace quire {
+
+namespace {
+constexpr absl::Duration kLastCall = absl::Seconds(5);
+}  // namespace
 
 Poller::Poller(std::unique_ptr<grpc::ServerCompletionQueue> queue) : queue_(std::move(queue)) {}
 
@@ -20,7 +26,10 @@ void Poller::Start() {
 void Poller::Shutdown() {
   {
     absl::MutexLock lock(&mutex_);
-    if (std::exchange(closed_, true)) return;
+    if (closed_) return;
+    // Without its thread nothing can end a call.
+    if (thread_.joinable()) mutex_.AwaitWithTimeout(absl::Condition(+[](int32_t* n) { return *n == 0; }, &calls_), kLastCall);
+    closed_ = true;
     posted_.clear();
   }
   queue_->Shutdown();
@@ -29,6 +38,16 @@ void Poller::Shutdown() {
   } else {
     Loop();  // never started: a queue must be drained all the same
   }
+}
+
+void Poller::CallBegan() {
+  absl::MutexLock lock(&mutex_);
+  ++calls_;
+}
+
+void Poller::CallEnded() {
+  absl::MutexLock lock(&mutex_);
+  --calls_;
 }
 
 void Poller::Post(std::shared_ptr<Tag> tag) {

@@ -3,6 +3,7 @@
 // Alarm, a few microseconds). Post and Poke: any thread. The Poller owns what is posted until it has proceeded.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -32,7 +33,11 @@ class Poller {
 
   grpc::ServerCompletionQueue* queue() { return queue_.get(); }
   void Start();
-  // After grpc::Server::Shutdown: returns when every tag has come back and the thread has ended.
+  // Calls that run on this poller, the ones that wait for a client included. Any thread.
+  void CallBegan();
+  void CallEnded();
+  // After grpc::Server::Shutdown: waits (a bounded time) for the last call, since an operation on a closed queue aborts
+  // the process; returns when every tag has come back and the thread has ended.
   void Shutdown();
 
   // `tag` proceeds (ok = true) after the next Poke. Dropped after Shutdown.
@@ -56,6 +61,7 @@ class Poller {
   Wakeup wakeup_{this};
   absl::Mutex mutex_;
   std::vector<std::shared_ptr<Tag>> posted_ ABSL_GUARDED_BY(mutex_);
+  int32_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   bool poked_ ABSL_GUARDED_BY(mutex_) = false;   // the alarm is set and has not come back
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
