@@ -1,4 +1,5 @@
-// The interface between the engine and a model: one call per step. Engine thread only, not re-entrant.
+// The interface between the engine and a model: one call per step. Engine thread only, not
+// re-entrant.
 #pragma once
 
 #include "runtime/step_batch.h"

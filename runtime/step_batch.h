@@ -1,5 +1,5 @@
-// The data of one engine step: flat arrays that the scheduler's BatchBuilder fills and a ModelRunner
-// reads. Built and read by the engine thread; all views are valid until the next Build.
+// The data of one engine step: flat arrays that the scheduler's BatchBuilder fills and a
+// ModelRunner reads. Built and read by the engine thread; all views are valid until the next Build.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace quire {
 
-// Copies the leading tokens (1..63) of src to dst, all layers, K and V; the rest of dst's V is zeroed.
-// src is complete before the step.
+// Copies the leading tokens (1..63) of src to dst, all layers, K and V; the rest of dst's V is
+// zeroed. src is complete before the step.
 struct BlockCopy {
   BlockId src, dst;
   int32_t token_count;
@@ -18,10 +18,11 @@ struct BlockCopy {
 
 // One sequence's share of a step. A row is one token position computed in this step.
 struct SeqSpan {
-  int32_t row_begin, row_count;        // 1 row = decode, more = prefill chunk; same arithmetic for all
-  int32_t kv_len;                      // tokens visible to the last row, this step's rows included
-  int32_t table_begin;                 // first of BlocksFor(kv_len) entries in StepBatch::block_ids
-  int32_t logits_begin, logits_count;  // the last logits_count rows fill logits rows [logits_begin, +logits_count)
+  int32_t row_begin, row_count;  // 1 row = decode, more = prefill chunk; same arithmetic for all
+  int32_t kv_len;                // tokens visible to the last row, this step's rows included
+  int32_t table_begin;           // first of BlocksFor(kv_len) entries in StepBatch::block_ids
+  int32_t logits_begin,
+      logits_count;  // the last logits_count rows fill logits rows [logits_begin, +logits_count)
 };
 
 struct StepBatch {
@@ -38,8 +39,10 @@ inline constexpr int32_t kLogitGroup = 256;  // logits per entry of LogitsView::
 
 // Owned by the runner, valid until its next Forward.
 struct LogitsView {
-  std::span<const float> values;     // [logits_rows, vocab_size], row-major, before temperature and masks
-  std::span<const float> group_max;  // [logits_rows, ceil(vocab_size / 256)]; NaN if any of the 256 logits is NaN
+  std::span<const float>
+      values;  // [logits_rows, vocab_size], row-major, before temperature and masks
+  std::span<const float>
+      group_max;  // [logits_rows, ceil(vocab_size / 256)]; NaN if any of the 256 logits is NaN
 };
 
 struct StepOutput {

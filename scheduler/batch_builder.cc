@@ -6,7 +6,8 @@
 namespace quire {
 namespace {
 
-constexpr size_t kEndsPerRequest = 80;  // 64 stop ids of a client and the model's end tokens; more only costs a growth
+// 64 stop ids of a client and the model's end tokens; more only costs a growth.
+constexpr size_t kEndsPerRequest = 80;
 
 }  // namespace
 
@@ -73,7 +74,8 @@ void BatchBuilder::AddRows(const PlannedSeq& seq) {
 void BatchBuilder::AddSpecs(const PlannedSeq& seq) {
   const int32_t kv_len = seq.num_computed + static_cast<int32_t>(seq.tokens.size());
   for (int32_t i = 0; i < seq.num_logits; ++i) {
-    const int32_t position = kv_len - seq.num_logits + i + 1;  // a row's logits draw the token after it
+    // A row's logits draw the token after it.
+    const int32_t position = kv_len - seq.num_logits + i + 1;
     specs_.push_back({.sequence = seq.id,
                       .logits_row = static_cast<int32_t>(specs_.size()),
                       .position = position,
@@ -91,7 +93,8 @@ void BatchBuilder::AddBanned(const StepPlan& plan) {
     for (const PlannedSeq& seq : plan.seqs) {
       for (int32_t i = 0; i < seq.num_logits; ++i, ++spec) {
         const StopRules& rules = seq.request->stop;
-        if (EndsAreBanned(rules, specs_[spec].position - seq.num_prompt)) visit(rules, specs_[spec]);
+        if (EndsAreBanned(rules, specs_[spec].position - seq.num_prompt))
+          visit(rules, specs_[spec]);
       }
     }
   };

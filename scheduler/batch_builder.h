@@ -1,6 +1,6 @@
-// Turns the decision of a step (StepPlan) into its data (StepBatch, SampleSpecs) in storage that is reused, so a
-// step allocates nothing. Engine thread only. What Build returns is valid until the next Build; spans into the
-// plan stay valid until Commit.
+// Turns the decision of a step (StepPlan) into its data (StepBatch, SampleSpecs) in storage that is
+// reused, so a step allocates nothing. Engine thread only. What Build returns is valid until the
+// next Build; spans into the plan stay valid until Commit.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,9 @@
 
 #include "absl/log/check.h"
 
-// A block is in the free list exactly when its count is 0. The list is circular through the sentinel, so that
-// unlinking from the middle (a cached block that is found again) and appending are the same few lines.
+// A block is in the free list exactly when its count is 0. The list is circular through the
+// sentinel, so that unlinking from the middle (a cached block that is found again) and appending
+// are the same few lines.
 namespace quire {
 
 BlockPool::BlockPool(int32_t num_blocks) {

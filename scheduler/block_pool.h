@@ -1,5 +1,6 @@
-// Who holds which KV block: ids, reference counts, and the free list in order of last use (a freed block is
-// reused last, so what it holds can stay findable for long). Knows no memory and no sequence. Engine thread only.
+// Who holds which KV block: ids, reference counts, and the free list in order of last use (a freed
+// block is reused last, so what it holds can stay findable for long). Knows no memory and no
+// sequence. Engine thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ class BlockPool {
   int32_t num_used() const { return total() - num_free_; }
   int32_t ref_count(BlockId id) const;
 
-  BlockId Allocate();     // the least recently freed block, with one holder; num_free() >= 1
-  void AddRef(BlockId id);  // one holder more; takes a free block out of the free list
+  BlockId Allocate();        // the least recently freed block, with one holder; num_free() >= 1
+  void AddRef(BlockId id);   // one holder more; takes a free block out of the free list
   void Release(BlockId id);  // one holder less; the last one puts it at the end of the free list
 
   void CheckInvariants() const;

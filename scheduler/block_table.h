@@ -1,5 +1,6 @@
-// The KV blocks of one sequence, in order of position. Owns one reference to each of them: destroying or
-// releasing the table gives them back. Engine thread only; the pool outlives the table.
+// The KV blocks of one sequence, in order of position. Owns one reference to each of them:
+// destroying or releasing the table gives them back. Engine thread only; the pool outlives the
+// table.
 #pragma once
 
 #include <cstdint>

@@ -14,12 +14,13 @@ enum class CapacityVerdict : uint8_t { kFits, kPromptBeyondContext, kPromptBeyon
 
 struct Capacity {
   CapacityVerdict verdict = CapacityVerdict::kFits;
-  int32_t max_new_tokens = 0;   // most tokens an output of this prompt can have; >= 1 if it fits
-  bool pool_bound = false;      // the pool, not the context, is what bounds max_new_tokens
-  int32_t limit_tokens = 0;     // what prompt + 1 was compared with: context, or tokens of the pool
+  int32_t max_new_tokens = 0;  // most tokens an output of this prompt can have; >= 1 if it fits
+  bool pool_bound = false;     // the pool, not the context, is what bounds max_new_tokens
+  int32_t limit_tokens = 0;    // what prompt + 1 was compared with: context, or tokens of the pool
 };
 
-// prompt_tokens >= 1. A prompt needs room for itself and one token: prompt + 1 <= min(context, pool).
+// prompt_tokens >= 1. A prompt needs room for itself and one token: prompt + 1 <= min(context,
+// pool).
 Capacity CapacityOf(int64_t prompt_tokens, const CapacityLimits& limits);
 
 }  // namespace quire

@@ -14,8 +14,8 @@ struct Expiry {
   FinishReason reason = FinishReason::kNone;
 };
 
-// The earliest of time limit, deadline and, before it has started, queue age; the earlier in this list on a tie,
-// since a time limit still hands over the text so far.
+// The earliest of time limit, deadline and, before it has started, queue age; the earlier in this
+// list on a tie, since a time limit still hands over the text so far.
 Expiry ExpiryOf(const Request& request, bool started, int64_t max_queue_ns);
 
 }  // namespace quire

@@ -1,4 +1,5 @@
-// Sequences that hold blocks, in arrival order; paused ones included. Does not own them. Engine thread only.
+// Sequences that hold blocks, in arrival order; paused ones included. Does not own them. Engine
+// thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ class RunningSet {
   int32_t num_active() const;  // not paused
   // The latest paused one; nullptr if none is paused.
   Sequence* LatestPaused() const;
-  // Whom to preempt so that `sequence` can go on: the latest paused one, else the latest arrival after `sequence`;
-  // nullptr if there is neither.
+  // Whom to preempt so that `sequence` can go on: the latest paused one, else the latest arrival
+  // after `sequence`; nullptr if there is neither.
   Sequence* VictimFor(const Sequence& sequence) const;
 
  private:

@@ -10,8 +10,9 @@
 #include "scheduler/scheduler_state.h"
 #include "scheduler/stop_rules.h"
 
-// The life of a sequence: waiting -> running -> (preempted: waiting again)* -> retired -> gone. It can be ended in
-// any state; nothing is taken away between Schedule and Commit, since the plan and the batch refer to it.
+// The life of a sequence: waiting -> running -> (preempted: waiting again)* -> retired -> gone. It
+// can be ended in any state; nothing is taken away between Schedule and Commit, since the plan and
+// the batch refer to it.
 namespace quire {
 namespace {
 
@@ -21,13 +22,14 @@ absl::Status CheckFits(const Request& request, const Capacity& capacity, int32_t
     case CapacityVerdict::kFits:
       return absl::OkStatus();
     case CapacityVerdict::kPromptBeyondContext:
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       absl::StrCat("prompt of ", prompt, " tokens and one to generate exceed the context of ",
-                                    capacity.limit_tokens, " tokens"),
-                       {.reason = "PROMPT_TOO_LONG",
-                        .metadata = {{"actual", absl::StrCat(prompt + 1)},
-                                     {"limit", absl::StrCat(capacity.limit_tokens)}},
-                        .violations = {}});
+      return MakeError(
+          absl::StatusCode::kInvalidArgument,
+          absl::StrCat("prompt of ", prompt, " tokens and one to generate exceed the context of ",
+                       capacity.limit_tokens, " tokens"),
+          {.reason = "PROMPT_TOO_LONG",
+           .metadata = {{"actual", absl::StrCat(prompt + 1)},
+                        {"limit", absl::StrCat(capacity.limit_tokens)}},
+           .violations = {}});
     case CapacityVerdict::kPromptBeyondPool:
       break;
   }
@@ -42,9 +44,10 @@ absl::Status CheckFits(const Request& request, const Capacity& capacity, int32_t
 }
 
 absl::Status QueueFull(const char* reason, const char* what, int64_t waiting, int64_t limit) {
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   absl::StrCat("the queue is full: ", waiting, " ", what, " wait, the limit is ", limit),
-                   {.reason = reason, .metadata = {}, .violations = {}});
+  return MakeError(
+      absl::StatusCode::kResourceExhausted,
+      absl::StrCat("the queue is full: ", waiting, " ", what, " wait, the limit is ", limit),
+      {.reason = reason, .metadata = {}, .violations = {}});
 }
 
 }  // namespace
@@ -54,8 +57,8 @@ Scheduler::State::State(const SchedulerOptions& options, int32_t num_blocks)
       pool(num_blocks),
       waiting(static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks)),
       running(static_cast<size_t>(num_blocks)),  // each holds a block
-      planner({.step_tokens = options.step_tokens, .max_running = options.max_running}, pool, waiting,
-              running) {
+      planner({.step_tokens = options.step_tokens, .max_running = options.max_running}, pool,
+              waiting, running) {
   CHECK_GE(options.step_tokens, 1);
   CHECK_GE(options.max_running, 1);
   const size_t most = static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks);
@@ -71,7 +74,8 @@ absl::Status Scheduler::Add(Request request) {
   State& s = *state_;
   CHECK(!s.live.contains(request.id)) << "request ids are never reused";
   if (request.prompt.empty() || request.num_sequences < 1 || request.stop.max_tokens < 1) {
-    return absl::InvalidArgumentError("a request needs a prompt, an output and a token to generate");
+    return absl::InvalidArgumentError(
+        "a request needs a prompt, an output and a token to generate");
   }
   const Capacity capacity =
       CapacityOf(static_cast<int64_t>(request.prompt.size()),
@@ -84,7 +88,8 @@ absl::Status Scheduler::Add(Request request) {
     return QueueFull("QUEUE_FULL", "sequences", s.waiting.size(), s.options.max_waiting);
   }
   if (tokens > s.options.max_waiting_tokens && s.waiting.size() > 0) {
-    return QueueFull("QUEUE_TOKENS_FULL", "tokens", s.waiting.tokens(), s.options.max_waiting_tokens);
+    return QueueFull("QUEUE_TOKENS_FULL", "tokens", s.waiting.tokens(),
+                     s.options.max_waiting_tokens);
   }
   request.stop.max_tokens = std::min(request.stop.max_tokens, capacity.max_new_tokens);
 
@@ -169,7 +174,8 @@ void Scheduler::Commit(std::span<const Sampled> sampled, std::vector<TokenEvent>
     Sequence& sequence = *s.planner.grants()[i].sequence;
     s.CommitRows(s.planner.grants()[i]);
     if (seqs[i].num_logits == 0) continue;
-    CHECK(next < sampled.size() && sampled[next].sequence == sequence.id) << "draws do not match the plan";
+    CHECK(next < sampled.size() && sampled[next].sequence == sequence.id)
+        << "draws do not match the plan";
     const Sampled& drawn = sampled[next++];
     if (sequence.ended()) continue;  // aborted while the step ran: its token is dropped
     events.push_back(s.CommitDraw(sequence, drawn));

@@ -1,5 +1,6 @@
-// Continuous batching as a pure state machine: no thread, clock, model, gRPC or metrics inside. Engine
-// thread only. One token budget per step; prefill and decode are not states, they follow from two counts.
+// Continuous batching as a pure state machine: no thread, clock, model, gRPC or metrics inside.
+// Engine thread only. One token budget per step; prefill and decode are not states, they follow
+// from two counts.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +18,22 @@
 namespace quire {
 
 struct SchedulerOptions {
-  int32_t context_tokens = 0;            // effective context
-  int32_t step_tokens = 128;             // token budget of a step, >= 1
-  int32_t max_running = 64;              // sequences in the batch
-  int32_t max_waiting = 256;             // sequences in the queue
-  int64_t max_waiting_tokens = 262144;   // uncomputed prompt tokens in the queue
+  int32_t context_tokens = 0;              // effective context
+  int32_t step_tokens = 128;               // token budget of a step, >= 1
+  int32_t max_running = 64;                // sequences in the batch
+  int32_t max_waiting = 256;               // sequences in the queue
+  int64_t max_waiting_tokens = 262144;     // uncomputed prompt tokens in the queue
   int64_t max_queue_ns = 120'000'000'000;  // older waiting requests end with kQueueAge
 };
 
 // Computed from state, never from deltas.
 struct SchedulerStats {
-  int32_t running = 0, waiting = 0;         // sequences in the batch; waiting, preempted, paused
-  int64_t waiting_tokens = 0;               // uncomputed prompt tokens of waiting sequences
-  int32_t blocks_total = 0, blocks_used = 0, blocks_cached = 0, blocks_free = 0;  // add up: free + cached + used
-  int64_t sequences_started = 0, sequences_finished = 0;  // since start; started = finished + running + waiting
+  int32_t running = 0, waiting = 0;  // sequences in the batch; waiting, preempted, paused
+  int64_t waiting_tokens = 0;        // uncomputed prompt tokens of waiting sequences
+  int32_t blocks_total = 0, blocks_used = 0, blocks_cached = 0,
+          blocks_free = 0;  // add up: free + cached + used
+  int64_t sequences_started = 0,
+          sequences_finished = 0;  // since start; started = finished + running + waiting
   int64_t preemptions = 0;
   int64_t prefill_tokens = 0, recompute_tokens = 0, decode_tokens = 0;  // rows computed since start
 };
@@ -40,16 +43,22 @@ class Scheduler {
   Scheduler(const SchedulerOptions& options, int32_t num_blocks);
   ~Scheduler();
 
-  absl::Status Add(Request request);            // kInvalidArgument: can never fit; kResourceExhausted: queue full
-  void Abort(RequestId id, FinishReason reason);  // idempotent, any state, all its sequences; event comes with the next Commit
-  void SetPaused(RequestId id, bool paused);    // slow reader: keeps its blocks, gets no tokens, is the first victim
-  const StepPlan& Schedule(MonotonicTime now);  // also expires deadlines; grants >= 1 token if any sequence is runnable
-  // Called after every Schedule, even an empty one. Appends to events; drawn tokens are matched by sequence.
+  absl::Status Add(
+      Request request);  // kInvalidArgument: can never fit; kResourceExhausted: queue full
+  void Abort(RequestId id, FinishReason reason);  // idempotent, any state, all its sequences; event
+                                                  // comes with the next Commit
+  void SetPaused(
+      RequestId id,
+      bool paused);  // slow reader: keeps its blocks, gets no tokens, is the first victim
+  const StepPlan& Schedule(
+      MonotonicTime now);  // also expires deadlines; grants >= 1 token if any sequence is runnable
+  // Called after every Schedule, even an empty one. Appends to events; drawn tokens are matched by
+  // sequence.
   void Commit(std::span<const Sampled> sampled, std::vector<TokenEvent>& events);
-  MonotonicTime NextDeadline() const;           // when an idle engine must wake; kInfinite if never
-  bool HasWork() const;                         // a Schedule now would do something
+  MonotonicTime NextDeadline() const;  // when an idle engine must wake; kInfinite if never
+  bool HasWork() const;                // a Schedule now would do something
   SchedulerStats Stats() const;
-  void CheckInvariants() const;                 // CHECK-fails if the books do not balance
+  void CheckInvariants() const;  // CHECK-fails if the books do not balance
 
  private:
   friend struct SchedulerTestPeer;

@@ -1,4 +1,5 @@
-// The reading side of the scheduler: statistics, wake-up time, and the check that the books balance.
+// The reading side of the scheduler: statistics, wake-up time, and the check that the books
+// balance.
 #include <algorithm>
 
 #include "absl/log/check.h"
@@ -10,7 +11,8 @@ namespace quire {
 MonotonicTime Scheduler::NextDeadline() const {
   MonotonicTime next = MonotonicTime::kInfinite;
   const auto consider = [&](const Sequence* sequence) {
-    next = std::min(next, ExpiryOf(*sequence->request, sequence->started, state_->options.max_queue_ns).time);
+    next = std::min(
+        next, ExpiryOf(*sequence->request, sequence->started, state_->options.max_queue_ns).time);
   };
   std::ranges::for_each(state_->running.items(), consider);
   std::ranges::for_each(state_->waiting.items(), consider);
@@ -80,7 +82,8 @@ void Scheduler::CheckInvariants() const {
   for (const Sequence* sequence : s.retired) CHECK_EQ(sequence->blocks.size(), 0);
   CHECK_EQ(s.waiting.tokens(), waiting_tokens);
   for (int32_t i = 0; i < s.pool.total(); ++i) {
-    CHECK_EQ(s.pool.ref_count(BlockId{i}), holders[static_cast<size_t>(i)]) << "holders of block " << i;
+    CHECK_EQ(s.pool.ref_count(BlockId{i}), holders[static_cast<size_t>(i)])
+        << "holders of block " << i;
   }
   size_t open = 0;
   for (const auto& [id, request] : s.live) open += static_cast<size_t>(request->open);

@@ -1,7 +1,7 @@
 // What the scheduler knows, and who owns what. Private to the room and its tests.
 //   LiveRequest  owns its sequences          one per accepted request, until its last finish event
-//   Sequence     owns references to blocks   through its BlockTable; all given back when it is retired
-//   waiting, running, ended, retired         refer to sequences
+//   Sequence     owns references to blocks   through its BlockTable; all given back when it is
+//   retired waiting, running, ended, retired         refer to sequences
 #pragma once
 
 #include <memory>
@@ -20,13 +20,16 @@ namespace quire {
 struct Scheduler::State {
   State(const SchedulerOptions& options, int32_t num_blocks);
 
-  void End(Sequence& sequence, FinishReason reason);  // first reason wins; takes effect at the next step edge
+  void End(Sequence& sequence,
+           FinishReason reason);  // first reason wins; takes effect at the next step edge
   void Expire(MonotonicTime now);
-  void RetireEnded();  // out of the queue and the batch, blocks given back; the finish event comes with Commit
+  void RetireEnded();  // out of the queue and the batch, blocks given back; the finish event comes
+                       // with Commit
   void Retire(Sequence& sequence);
   void CommitRows(const StepPlanner::Grant& grant);
   TokenEvent CommitDraw(Sequence& sequence, const Sampled& drawn);
-  void CloseFinished(Sequence& sequence);  // after its finish event; the request goes with its last sequence
+  void CloseFinished(
+      Sequence& sequence);  // after its finish event; the request goes with its last sequence
   void CheckSequence(const Sequence& sequence) const;
 
   const SchedulerOptions options;

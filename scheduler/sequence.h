@@ -1,5 +1,5 @@
-// One output in the making: its tokens, its blocks, and two counts from which everything else follows. Owned by
-// its LiveRequest; engine thread only.
+// One output in the making: its tokens, its blocks, and two counts from which everything else
+// follows. Owned by its LiveRequest; engine thread only.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,17 @@ struct Sequence {
 
   SequenceId id;
   const Request* request;
-  uint64_t order;                // arrival order, unique; kept for life
-  std::vector<TokenId> tokens;   // prompt, then output; never reallocates
+  uint64_t order;               // arrival order, unique; kept for life
+  std::vector<TokenId> tokens;  // prompt, then output; never reallocates
   BlockTable blocks;
-  int32_t num_computed = 0;      // leading tokens whose KV exists
-  int32_t computed_before = 0;   // leading tokens whose KV existed at some time: rows below it are recomputed
+  int32_t num_computed = 0;  // leading tokens whose KV exists
+  // Leading tokens whose KV existed at some time: rows below it are recomputed.
+  int32_t computed_before = 0;
   int32_t preemptions = 0;
-  bool started = false;          // has left the queue at least once
+  bool started = false;  // has left the queue at least once
   MonotonicTime first_scheduled{};
-  bool running = false;          // in the running set; else in the queue, or retired
-  bool paused = false;           // gets no tokens
+  bool running = false;                       // in the running set; else in the queue, or retired
+  bool paused = false;                        // gets no tokens
   FinishReason ending = FinishReason::kNone;  // set once; it is retired at the next step edge
 };
 

@@ -6,9 +6,10 @@
 
 namespace quire {
 
-// uncomputed[i] >= 1: tokens that sequence i, oldest first, could compute now; grants[i] receives its share. One
-// token for the oldest, so that it always advances; then one for each sequence that needs no more (decode must not
-// wait for prompts); then prompts, oldest first. Returns the sum of the grants, <= budget. budget >= 1.
+// uncomputed[i] >= 1: tokens that sequence i, oldest first, could compute now; grants[i] receives
+// its share. One token for the oldest, so that it always advances; then one for each sequence that
+// needs no more (decode must not wait for prompts); then prompts, oldest first. Returns the sum of
+// the grants, <= budget. budget >= 1.
 int32_t ShareBudget(std::span<const int32_t> uncomputed, int32_t budget, std::span<int32_t> grants);
 
 }  // namespace quire

@@ -11,9 +11,8 @@ std::string Name(const SequenceId& id) {
 }
 
 std::string Names(std::span<const SequenceId> ids) {
-  return absl::StrJoin(ids, " ", [](std::string* out, const SequenceId& id) {
-    absl::StrAppend(out, Name(id));
-  });
+  return absl::StrJoin(
+      ids, " ", [](std::string* out, const SequenceId& id) { absl::StrAppend(out, Name(id)); });
 }
 
 std::string Blocks(std::span<const BlockId> ids) {

@@ -7,11 +7,14 @@
 #include "scheduler/step_budget.h"
 
 // Why every step with a runnable sequence makes progress:
-// - The oldest active sequence is granted at least one token, and may take the blocks of all others. Capacity
+// - The oldest active sequence is granted at least one token, and may take the blocks of all
+// others. Capacity
 //   (capacity.h) was checked when it was added, so alone it always fits.
-// - A younger one that lacks a block and finds no younger victim waits with what it holds: no work is thrown away,
+// - A younger one that lacks a block and finds no younger victim waits with what it holds: no work
+// is thrown away,
 //   and whoever is older can still take its blocks.
-// - Admission asks for room for all known tokens and one more, beside the room that running sequences lack for
+// - Admission asks for room for all known tokens and one more, beside the room that running
+// sequences lack for
 //   theirs: so a prompt, once begun, is not starved of blocks by a later one.
 namespace quire {
 
@@ -64,7 +67,8 @@ void StepPlanner::GrantRunning() {
   }
 }
 
-// Makes room for up to `tokens` more tokens of a running sequence; returns how many have blocks now.
+// Makes room for up to `tokens` more tokens of a running sequence; returns how many have blocks
+// now.
 int32_t StepPlanner::GrowFor(Sequence& sequence, int32_t tokens) {
   const int32_t end = sequence.num_computed + tokens;
   while (sequence.blocks.Missing(end) > pool_.num_free()) {
@@ -118,8 +122,8 @@ void StepPlanner::Admit(MonotonicTime now) {
   }
 }
 
-// Frees `blocks` blocks, from paused sequences if it must and if they suffice. They are not runnable, so unlike a
-// running victim they cannot push back in at the next step.
+// Frees `blocks` blocks, from paused sequences if it must and if they suffice. They are not
+// runnable, so unlike a running victim they cannot push back in at the next step.
 bool StepPlanner::MakeRoom(int32_t blocks) {
   int32_t reachable = pool_.num_free();
   for (const Sequence* sequence : running_.items()) {
@@ -132,7 +136,8 @@ bool StepPlanner::MakeRoom(int32_t blocks) {
 
 void StepPlanner::WritePlan() {
   std::ranges::sort(grants_, [](const Grant& a, const Grant& b) {
-    return std::tuple(a.tokens > 1, a.sequence->order) < std::tuple(b.tokens > 1, b.sequence->order);
+    return std::tuple(a.tokens > 1, a.sequence->order) <
+           std::tuple(b.tokens > 1, b.sequence->order);
   });
   for (const auto& [sequence, tokens] : grants_) {
     const std::span<const TokenId> known = sequence->tokens;

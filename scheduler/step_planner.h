@@ -1,6 +1,6 @@
-// The policy of a step: who gets how many tokens, whose blocks are taken, who is admitted. Moves sequences between
-// the queue and the running set, and blocks between them and the pool; ends nothing. Engine thread only; what it
-// refers to outlives it.
+// The policy of a step: who gets how many tokens, whose blocks are taken, who is admitted. Moves
+// sequences between the queue and the running set, and blocks between them and the pool; ends
+// nothing. Engine thread only; what it refers to outlives it.
 #pragma once
 
 #include <cstdint>

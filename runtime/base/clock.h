@@ -7,7 +7,9 @@
 
 namespace quire {
 
-enum class MonotonicTime : int64_t { kInfinite = INT64_MAX };  // nanoseconds since an arbitrary start
+enum class MonotonicTime : int64_t {
+  kInfinite = INT64_MAX
+};  // nanoseconds since an arbitrary start
 
 constexpr int64_t Nanos(MonotonicTime t) { return static_cast<int64_t>(t); }
 constexpr double SecondsBetween(MonotonicTime from, MonotonicTime to) {

@@ -30,7 +30,8 @@ struct CpuidLeaf {
 
 CpuidLeaf Cpuid(uint32_t leaf, uint32_t subleaf) {
   CpuidLeaf r;
-  __get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx);  // zeros if the leaf is not there
+  __get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx,
+                    &r.edx);  // zeros if the leaf is not there
   return r;
 }
 
@@ -53,7 +54,8 @@ IsaLevel Detect() {
   const bool f_dq_bw_vl = Has(l7.ebx, Bit(16) | Bit(17) | Bit(30) | Bit(31));
   if (!Has(xcr0, 0xe6) || !f_dq_bw_vl || !Has(l7.ecx, Bit(11))) return IsaLevel::kAvx2;
   if (!Has(l71.eax, Bit(5))) return IsaLevel::kAvx512;
-  if (!Has(xcr0, 0x60000) || !Has(l7.edx, Bit(22) | Bit(24) | Bit(25))) return IsaLevel::kAvx512Bf16;
+  if (!Has(xcr0, 0x60000) || !Has(l7.edx, Bit(22) | Bit(24) | Bit(25)))
+    return IsaLevel::kAvx512Bf16;
   return IsaLevel::kAmx;
 }
 #else
@@ -111,8 +113,9 @@ absl::Status SetIsa(IsaLevel isa) {
   requested.store(static_cast<int32_t>(isa), std::memory_order_release);
   const IsaLevel wanted = std::min(isa, DetectedIsa());
   if (const IsaLevel now = ActiveIsa(); now != wanted) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "instruction set ", View(IsaName(now)), " is in use already, wanted ", View(IsaName(wanted))));
+    return absl::FailedPreconditionError(absl::StrCat("instruction set ", View(IsaName(now)),
+                                                      " is in use already, wanted ",
+                                                      View(IsaName(wanted))));
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
-// Instruction-set level of this process: what the processor and the system offer, lowered on request. One
-// level selects every kernel table, so two runs with one level compute the same bits. Any thread; the level
-// is fixed by the first ActiveIsa().
+// Instruction-set level of this process: what the processor and the system offer, lowered on
+// request. One level selects every kernel table, so two runs with one level compute the same bits.
+// Any thread; the level is fixed by the first ActiveIsa().
 #pragma once
 
 #include <cstdint>
@@ -29,15 +29,15 @@ absl::StatusOr<IsaLevel> ParseIsa(std::string_view name);
 // The highest level that CPUID and XCR0 both grant.
 IsaLevel DetectedIsa();
 
-// min(DetectedIsa(), SetIsa's level or else the environment's QUIRE_ISA). An unknown QUIRE_ISA is ignored
-// here: start-up code reports it through CheckIsaEnvironment().
+// min(DetectedIsa(), SetIsa's level or else the environment's QUIRE_ISA). An unknown QUIRE_ISA is
+// ignored here: start-up code reports it through CheckIsaEnvironment().
 IsaLevel ActiveIsa();
 
 // OK if QUIRE_ISA is unset, empty or a known name.
 absl::Status CheckIsaEnvironment();
 
-// Asks for a level instead of the environment's; it can only lower the detected one. FAILED_PRECONDITION if
-// ActiveIsa() was already used with another result.
+// Asks for a level instead of the environment's; it can only lower the detected one.
+// FAILED_PRECONDITION if ActiveIsa() was already used with another result.
 absl::Status SetIsa(IsaLevel isa);
 
 // Processor name as CPUID gives it, "unknown" where there is none.

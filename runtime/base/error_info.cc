@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/absl_view.h"
 
-// The payload is a flat list of length-prefixed strings: reason, delay, then key/value pairs after a
-// count each. Both ends live in this file, so the format needs no version.
+// The payload is a flat list of length-prefixed strings: reason, delay, then key/value pairs after
+// a count each. Both ends live in this file, so the format needs no version.
 namespace quire {
 namespace {
 
@@ -74,7 +74,8 @@ ErrorInfo GetErrorInfo(const absl::Status& status) {
 }
 
 absl::Status InvalidField(std::string_view field, std::string_view description) {
-  return MakeError(absl::StatusCode::kInvalidArgument, absl::StrCat(View(field), ": ", View(description)),
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat(View(field), ": ", View(description)),
                    {.reason = "FIELD_INVALID",
                     .metadata = {},
                     .violations = {{std::string(field), std::string(description)}}});

@@ -1,5 +1,6 @@
-// A plain value that one thread publishes and any thread reads without making the writer wait. Store: one
-// writer thread at a time. Load: any thread; retries while a Store is in progress. T is trivially copyable.
+// A plain value that one thread publishes and any thread reads without making the writer wait.
+// Store: one writer thread at a time. Load: any thread; retries while a Store is in progress. T is
+// trivially copyable.
 #pragma once
 
 #include <array>
@@ -27,8 +28,8 @@ class Seqlock {
     for (size_t i = 0; i < kWords; ++i) {
       uint64_t word = 0;
       std::memcpy(&word, bytes + i * 8, WordBytes(i));
-      // Release, so that a reader that sees the word also sees the odd sequence before it (a fence would do,
-      // but thread sanitizers do not follow fences). Free on x86.
+      // Release, so that a reader that sees the word also sees the odd sequence before it (a fence
+      // would do, but thread sanitizers do not follow fences). Free on x86.
       words_[i].store(word, std::memory_order_release);
     }
     sequence_.store(sequence + 2, std::memory_order_release);

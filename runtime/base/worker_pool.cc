@@ -16,8 +16,9 @@
 
 #include "absl/log/check.h"
 
-// Every hand-over is the same barrier: workers wait at it for the next Run, inside a phase, and at the end of
-// Run. The owner is usually the last to arrive at the first, so that starting a Run costs one barrier.
+// Every hand-over is the same barrier: workers wait at it for the next Run, inside a phase, and at
+// the end of Run. The owner is usually the last to arrive at the first, so that starting a Run
+// costs one barrier.
 namespace quire {
 namespace {
 
@@ -67,7 +68,8 @@ class SpinBarrier {
       if (generation_.load(std::memory_order_acquire) != seen) return;
       Pause();
     }
-    // The count goes up before the last look, and the releaser looks at it after its store: one sees the other.
+    // The count goes up before the last look, and the releaser looks at it after its store: one
+    // sees the other.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     while (generation_.load(std::memory_order_seq_cst) == seen) FutexWait(generation_, seen);
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
@@ -95,20 +97,22 @@ void PinThisThread(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
-  (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // refused in some sandboxes: slower, not wrong
+  (void)pthread_setaffinity_np(pthread_self(), sizeof set,
+                               &set);  // refused in some sandboxes: slower, not wrong
 }
 
 }  // namespace
 
-// How much of a worker's part of a Share has been handed out. Two counts take turns: when a Share begins, all workers
-// have left the one before, so its owner sets that count back for the next.
+// How much of a worker's part of a Share has been handed out. Two counts take turns: when a Share
+// begins, all workers have left the one before, so its owner sets that count back for the next.
 struct alignas(128) ShareCursor {
   std::array<std::atomic<int32_t>, 2> taken{};
   int32_t turn = 0;  // read and written by the owner alone; the same for all workers inside a phase
 };
 
 struct WorkerPool::State {
-  State(int32_t threads, int32_t spins) : size(threads), cursors(threads), barrier(threads, spins) {}
+  State(int32_t threads, int32_t spins)
+      : size(threads), cursors(threads), barrier(threads, spins) {}
 
   void WorkerMain(int32_t worker) {
     if (pin) PinThisThread(cpus[worker % cpus.size()]);

@@ -1,7 +1,8 @@
-// Fused causal attention over the paged KV cache: online softmax over tiles of 64 tokens, the products as
-// ukernels. One arithmetic for prefill and decode: a row's bits depend on its query, its visible tokens and the
-// instruction set alone, never on batch mates, chunking, block ids or the number of workers. Plan is called by the
-// engine thread, Run by every worker between two barriers. Owns its ukernels and scratch; views the step's batch.
+// Fused causal attention over the paged KV cache: online softmax over tiles of 64 tokens, the
+// products as ukernels. One arithmetic for prefill and decode: a row's bits depend on its query,
+// its visible tokens and the instruction set alone, never on batch mates, chunking, block ids or
+// the number of workers. Plan is called by the engine thread, Run by every worker between two
+// barriers. Owns its ukernels and scratch; views the step's batch.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,10 @@
 namespace quire {
 
 struct AttentionShape {
-  int32_t num_heads = 0;     // multiple of num_kv_heads
+  int32_t num_heads = 0;  // multiple of num_kv_heads
   int32_t num_kv_heads = 0;
-  int32_t head_dim = 0;      // even, 2..256
-  float scale = 0;           // of q . k, usually 1 / sqrt(head_dim)
+  int32_t head_dim = 0;  // even, 2..256
+  float scale = 0;       // of q . k, usually 1 / sqrt(head_dim)
 };
 
 // Which code multiplies Q by K and P by V. All give the same bits; tests force each.
@@ -45,27 +46,31 @@ struct AttentionOptions {
 struct AttentionIo {
   const float* q = nullptr;  // [rows][num_heads * head_dim]
   int64_t q_stride = 0;
-  float* out = nullptr;      // same shape; may not overlap q
+  float* out = nullptr;  // same shape; may not overlap q
   int64_t out_stride = 0;
 };
 
 class AttentionKernel {
  public:
-  // Generates every ukernel and sizes all scratch. INVALID_ARGUMENT for a shape that it cannot serve.
+  // Generates every ukernel and sizes all scratch. INVALID_ARGUMENT for a shape that it cannot
+  // serve.
   static absl::StatusOr<std::unique_ptr<AttentionKernel>> Create(const AttentionOptions& options);
   ~AttentionKernel();
   AttentionKernel(const AttentionKernel&) = delete;
   AttentionKernel& operator=(const AttentionKernel&) = delete;
 
-  // Splits a step into items, longest first. `batch`'s arrays must outlive the step's Runs. Allocates nothing.
+  // Splits a step into items, longest first. `batch`'s arrays must outlive the step's Runs.
+  // Allocates nothing.
   void Plan(const StepBatch& batch);
 
-  // Does this worker's share of one layer; the layer is done when every worker has returned. Each layer at most
-  // once per Plan; K and V of the step's rows were appended before. Allocates nothing itself (see onednn/brgemm.h).
+  // Does this worker's share of one layer; the layer is done when every worker has returned. Each
+  // layer at most once per Plan; K and V of the step's rows were appended before. Allocates nothing
+  // itself (see onednn/brgemm.h).
   void Run(int32_t worker, int32_t layer, const KvLayerView& kv, const AttentionIo& io);
 
   int64_t scratch_bytes() const;
-  // Multiply-adds of the planned step, per layer: sum over rows of 2 * visible tokens * num_heads * head_dim.
+  // Multiply-adds of the planned step, per layer: sum over rows of 2 * visible tokens * num_heads *
+  // head_dim.
   int64_t planned_macs() const;
   // KV bytes that the planned step reads, per layer.
   int64_t planned_kv_bytes() const;

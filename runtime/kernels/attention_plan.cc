@@ -1,5 +1,5 @@
-// Invariants: nothing grows beyond the capacity reserved in the constructor; a split takes place only if all its
-// chunks' states fit.
+// Invariants: nothing grows beyond the capacity reserved in the constructor; a split takes place
+// only if all its chunks' states fit.
 #include "runtime/kernels/attention_plan.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace quire {
 namespace {
 
 constexpr int64_t kMaxStateFloats = int64_t{4} << 20;  // 16 MiB of partial states
-constexpr int32_t kItemsPerWorker = 4;                 // an item above 1 / (4 workers) of the work is split
+constexpr int32_t kItemsPerWorker = 4;  // an item above 1 / (4 workers) of the work is split
 
 }  // namespace
 
@@ -33,7 +33,9 @@ AttentionPlan::AttentionPlan(const AttentionPlanOptions& options) : options_(opt
   max_items_ = max_units * options.num_kv_heads;
   if (options.split_long_items && options.workers > 1) {
     max_splits_ = kItemsPerWorker * options.workers;
-    max_state_floats_ = std::min(max_splits_ * max_chunks * StateFloats(t.max_rows(), options.state_stride), kMaxStateFloats);
+    max_state_floats_ =
+        std::min(max_splits_ * max_chunks * StateFloats(t.max_rows(), options.state_stride),
+                 kMaxStateFloats);
     max_items_ += max_splits_ * max_chunks;
     split_items_.reserve(max_splits_ * max_chunks);
     splits_.reserve(max_splits_);
@@ -67,7 +69,9 @@ void AttentionPlan::AddUnits(const SeqSpan& seq) {
 bool AttentionPlan::AddSplit(const AttentionItem& item) {
   const int32_t chunks = item.chunks();
   const int64_t floats = chunks * StateFloats(item.rows(), options_.state_stride);
-  if (state_floats_ + floats > max_state_floats_ || static_cast<int32_t>(splits_.size()) == max_splits_) return false;
+  if (state_floats_ + floats > max_state_floats_ ||
+      static_cast<int32_t>(splits_.size()) == max_splits_)
+    return false;
   AttentionItem part = item;
   part.split = static_cast<int32_t>(splits_.size());
   for (int32_t chunk = 0; chunk < chunks; ++chunk) {
@@ -87,7 +91,8 @@ void AttentionPlan::Build(std::span<const SeqSpan> seqs) {
   splits_.clear();
   state_floats_ = 0;
   for (const SeqSpan& seq : seqs) AddUnits(seq);
-  std::sort(units_.begin(), units_.end(), [](const Unit& a, const Unit& b) { return a.cost > b.cost; });
+  std::sort(units_.begin(), units_.end(),
+            [](const Unit& a, const Unit& b) { return a.cost > b.cost; });
   int64_t total = 0;
   for (const Unit& unit : units_) total += unit.cost;
   total *= options_.num_kv_heads;

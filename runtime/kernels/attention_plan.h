@@ -1,6 +1,7 @@
-// How a step's attention is cut into items for the workers. Built once per step by the engine thread in storage sized
-// at construction, then read by all workers. The cut never changes a bit: an item is either all chunks of a query
-// tile, or one chunk of it whose state is merged in order by whoever finishes the last.
+// How a step's attention is cut into items for the workers. Built once per step by the engine
+// thread in storage sized at construction, then read by all workers. The cut never changes a bit:
+// an item is either all chunks of a query tile, or one chunk of it whose state is merged in order
+// by whoever finishes the last.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,13 @@
 
 namespace quire {
 
-inline constexpr int32_t kChunkTiles = 4;         // 256 tokens at absolute positions: part of the arithmetic
-inline constexpr int32_t kQueryTileRows = 48;     // rows of one product at most
+// 256 tokens at absolute positions: part of the arithmetic.
+inline constexpr int32_t kChunkTiles = 4;
+inline constexpr int32_t kQueryTileRows = 48;  // rows of one product at most
 
 // Query heads of one KV head are rows of one product: row = token * heads + head.
 struct QueryTiling {
-  int32_t group = 1;           // query heads per KV head
+  int32_t group = 1;  // query heads per KV head
   int32_t tokens_per_tile = 1;
   int32_t heads_per_tile = 1;  // = group unless that exceeds kQueryTileRows
   int32_t head_tiles = 1;
@@ -26,13 +28,13 @@ struct QueryTiling {
 };
 
 struct AttentionItem {
-  int32_t row_begin, tokens;         // rows of the step
-  int32_t visible;                   // tokens that the first of them sees
-  int32_t table_begin;               // its block table in StepBatch::block_ids
+  int32_t row_begin, tokens;  // rows of the step
+  int32_t visible;            // tokens that the first of them sees
+  int32_t table_begin;        // its block table in StepBatch::block_ids
   int32_t kv_head;
-  int32_t head_begin, head_count;    // of the group
+  int32_t head_begin, head_count;  // of the group
   int32_t chunk_begin, chunk_end;
-  int32_t split = -1;                // index into splits(), -1: the item is whole
+  int32_t split = -1;  // index into splits(), -1: the item is whole
   int32_t rows() const { return tokens * head_count; }
   int32_t tiles() const { return BlocksFor(visible + tokens - 1); }
   int32_t chunks() const { return (tiles() + kChunkTiles - 1) / kChunkTiles; }
@@ -60,7 +62,9 @@ class AttentionPlan {
 
   void Build(std::span<const SeqSpan> seqs);
 
-  std::span<const AttentionItem> items() const { return items_; }  // longest first, single chunks last
+  std::span<const AttentionItem> items() const {
+    return items_;
+  }  // longest first, single chunks last
   std::span<const AttentionSplit> splits() const { return splits_; }
   int32_t max_splits() const { return max_splits_; }
   int64_t max_state_floats() const { return max_state_floats_; }  // of all partial states of a step

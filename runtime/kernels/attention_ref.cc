@@ -36,7 +36,8 @@ void AttentionReference(const AttentionShape& shape, const StepBatch& batch, con
         for (int32_t t = 0; t < visible; ++t) {
           const std::byte* tile = kv.KTile(table[t / kBlockTokens], head / group);
           float dot = 0;
-          for (int32_t d = 0; d < dim; ++d) dot += q[d] * Element(kv.layout, tile, kv.layout.KIndex(t % kBlockTokens, d));
+          for (int32_t d = 0; d < dim; ++d)
+            dot += q[d] * Element(kv.layout, tile, kv.layout.KIndex(t % kBlockTokens, d));
           weights[t] = dot * shape.scale;
         }
         const float top = *std::max_element(weights.begin(), weights.end());

@@ -1,5 +1,5 @@
-// Attention as its formula, in plain f32 loops that read K and V through the same pool and block tables as the
-// fused kernel: what tests compare with. Any thread; owns nothing, allocates.
+// Attention as its formula, in plain f32 loops that read K and V through the same pool and block
+// tables as the fused kernel: what tests compare with. Any thread; owns nothing, allocates.
 #pragma once
 
 #include "runtime/kernels/attention.h"

@@ -1,6 +1,6 @@
-// Compiled once per instruction set by Highway. Invariants: the same operations on every element in the same order
-// on all sets (explicit fma, sums over 16 lanes then halves), so the bits are equal; a NaN in a row reaches its
-// weights and its sum.
+// Compiled once per instruction set by Highway. Invariants: the same operations on every element in
+// the same order on all sets (explicit fma, sums over 16 lanes then halves), so the bits are equal;
+// a NaN in a row reaches its weights and its sum.
 #include "runtime/kernels/attention_tiles.h"
 
 #include <cmath>
@@ -41,7 +41,8 @@ HWY_INLINE V Fma(V a, V b, V c) {
 #endif
 }
 
-// acc += a * b. As an instruction of its own: GCC otherwise reorders the chains and keeps accumulators in memory.
+// acc += a * b. As an instruction of its own: GCC otherwise reorders the chains and keeps
+// accumulators in memory.
 HWY_INLINE void Accumulate(V a, V b, V& acc) {
 #if HWY_TARGET == HWY_AVX2  // with 16 registers; AVX-512 code is better left to the compiler
   asm volatile("vfmadd231ps %2, %1, %0" : "+x"(acc.raw) : "x"(a.raw), "x"(b.raw));
@@ -50,8 +51,8 @@ HWY_INLINE void Accumulate(V a, V b, V& acc) {
 #endif
 }
 
-// 2^x for x <= 127, relative error < 1.6e-7; 0 below -126, NaN for NaN. Adding 1.5 * 2^23 rounds to an integer
-// whose low bits, biased, become the exponent.
+// 2^x for x <= 127, relative error < 1.6e-7; 0 below -126, NaN for NaN. Adding 1.5 * 2^23 rounds to
+// an integer whose low bits, biased, become the exponent.
 HWY_INLINE V Exp2(V x) {
   const D d;
   const V magic = hn::Set(d, 12582912.0f + 127.0f);
@@ -77,7 +78,8 @@ HWY_INLINE float SumOf4(hn::Vec<hn::FixedTag<float, 4>> v) {
   return (lane[0] + lane[2]) + (lane[1] + lane[3]);
 }
 
-// Canonical sum: element i goes to lane i mod 16, ascending; then lanes 8, 4, 2 and 1 apart are added.
+// Canonical sum: element i goes to lane i mod 16, ascending; then lanes 8, 4, 2 and 1 apart are
+// added.
 HWY_INLINE float CanonicalSum(const V* v) {
   V lane[16 / kLanes];
   for (int32_t i = 0; i < 16 / kLanes; ++i) lane[i] = v[i];
@@ -139,11 +141,13 @@ HWY_INLINE void ProductBlock(const TileProduct& p, int32_t row, int32_t column) 
   const auto high = hn::Set(du, 0xffff0000u);
   for (int32_t k = 0; k < p.depth; k += 2, b += p.ldb) {
     if (wanted_rows > 0) {
-      for (int32_t byte = 0; byte < p.prefetch.row_bytes; byte += 64) __builtin_prefetch(wanted + byte);
+      for (int32_t byte = 0; byte < p.prefetch.row_bytes; byte += 64)
+        __builtin_prefetch(wanted + byte);
       wanted += p.prefetch.stride;
       --wanted_rows;
     }
-    // The even and the odd k of a pair one after the other: half the broadcasts live at a time, no spills.
+    // The even and the odd k of a pair one after the other: half the broadcasts live at a time, no
+    // spills.
     for (int32_t half = 0; half < 2; ++half) {
       V x[kRows];
       for (int32_t r = 0; r < kRows; ++r) x[r] = hn::Set(d, a[r * p.lda + k + half]);
@@ -166,7 +170,8 @@ template <int32_t kRows>
 void ProductRows(const TileProduct& p, int32_t row) {
   constexpr int32_t kVecs = kRows == 1 && kLanes < 16 ? 8 : 4;
   int32_t column = 0;
-  for (; column + kVecs * kLanes <= p.width; column += kVecs * kLanes) ProductBlock<kRows, kVecs>(p, row, column);
+  for (; column + kVecs * kLanes <= p.width; column += kVecs * kLanes)
+    ProductBlock<kRows, kVecs>(p, row, column);
   for (; column + kLanes <= p.width; column += kLanes) ProductBlock<kRows, 1>(p, row, column);
 }
 
@@ -176,12 +181,24 @@ void Product(const TileProduct& p) {
   for (int32_t pass = 0; pass < passes; ++pass) {
     const int32_t row = p.rows * pass / passes;
     switch (p.rows * (pass + 1) / passes - row) {
-      case 1: ProductRows<1>(p, row); break;
-      case 2: ProductRows<2>(p, row); break;
-      case 3: ProductRows<3>(p, row); break;
-      case 4: if constexpr (kMaxRows > 3) ProductRows<4>(p, row); break;
-      case 5: if constexpr (kMaxRows > 3) ProductRows<5>(p, row); break;
-      case 6: if constexpr (kMaxRows > 3) ProductRows<6>(p, row); break;
+      case 1:
+        ProductRows<1>(p, row);
+        break;
+      case 2:
+        ProductRows<2>(p, row);
+        break;
+      case 3:
+        ProductRows<3>(p, row);
+        break;
+      case 4:
+        if constexpr (kMaxRows > 3) ProductRows<4>(p, row);
+        break;
+      case 5:
+        if constexpr (kMaxRows > 3) ProductRows<5>(p, row);
+        break;
+      case 6:
+        if constexpr (kMaxRows > 3) ProductRows<6>(p, row);
+        break;
     }
   }
 }
@@ -189,7 +206,8 @@ void Product(const TileProduct& p) {
 HWY_INLINE void ScaleBy(float* o, int32_t stride, float factor) {
   const D d;
   const V f = hn::Set(d, factor);
-  for (int32_t i = 0; i < stride; i += kLanes) hn::StoreU(hn::Mul(hn::LoadU(d, o + i), f), d, o + i);
+  for (int32_t i = 0; i < stride; i += kLanes)
+    hn::StoreU(hn::Mul(hn::LoadU(d, o + i), f), d, o + i);
 }
 
 HWY_INLINE bool AnyNaN(const V* v) {
@@ -198,7 +216,8 @@ HWY_INLINE bool AnyNaN(const V* v) {
   return !hn::AllFalse(D(), nan);
 }
 
-// The maximum moves only when it grows by more than 8, so weights stay below 2^8 and o is seldom rescaled.
+// The maximum moves only when it grows by more than 8, so weights stay below 2^8 and o is seldom
+// rescaled.
 HWY_INLINE void SoftmaxRow(float* s, int32_t visible, int32_t row, const AttentionState& state) {
   const D d;
   float* m = state.m + row;
@@ -281,7 +300,8 @@ void Exp2Array(const float* x, int32_t count, float* y) {
 }  // namespace
 
 const AttentionTiles& Tiles() {
-  static constexpr AttentionTiles kTiles = {Scale, Widen, Product, Softmax, Fold, Finish, Exp2Array};
+  static constexpr AttentionTiles kTiles = {Scale, Widen,  Product,  Softmax,
+                                            Fold,  Finish, Exp2Array};
   return kTiles;
 }
 

@@ -1,5 +1,5 @@
-// The vector code of attention on one tile of 64 tokens, as a table of functions per instruction set. All tables
-// give the same bits. Any thread; nothing owned.
+// The vector code of attention on one tile of 64 tokens, as a table of functions per instruction
+// set. All tables give the same bits. Any thread; nothing owned.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace quire {
 
-// Running softmax of a group of rows: out = o / l, weights are exp2(s - m). Rows of o are `stride` floats apart, a
-// multiple of 16 whose tail beyond head_dim holds zeros.
+// Running softmax of a group of rows: out = o / l, weights are exp2(s - m). Rows of o are `stride`
+// floats apart, a multiple of 16 whose tail beyond head_dim holds zeros.
 struct AttentionState {
   float* m;
   float* l;
@@ -25,8 +25,8 @@ struct Prefetch {
   int32_t rows = 0, row_bytes = 0, stride = 0;
 };
 
-// C [rows][width] (+)= A [rows][depth] B. B is bf16 as in the pool, depth / 2 rows of pairs, or plain f32, depth rows;
-// ldb 32-bit words from row to row in both.
+// C [rows][width] (+)= A [rows][depth] B. B is bf16 as in the pool, depth / 2 rows of pairs, or
+// plain f32, depth rows; ldb 32-bit words from row to row in both.
 struct TileProduct {
   const float* a;
   int32_t lda;
@@ -41,7 +41,7 @@ struct TileProduct {
 };
 
 struct SoftmaxTile {
-  float* s;         // [rows][64] scores in units of log2; becomes the weights
+  float* s;  // [rows][64] scores in units of log2; becomes the weights
   int32_t rows;
   int32_t visible;  // tokens of the tile that row 0 sees; may be negative or beyond 64
   int32_t group;    // rows per query token: each further token sees one more
@@ -56,7 +56,8 @@ struct AttentionTiles {
   void (*product)(const TileProduct& product);
   // Online softmax over one tile. Rows that see nothing in it keep their state and get weight 0.
   void (*softmax)(const SoftmaxTile& tile, const AttentionState& state);
-  // Merges a later chunk's state into an earlier one's. Rows that saw nothing in the chunk are left alone.
+  // Merges a later chunk's state into an earlier one's. Rows that saw nothing in the chunk are left
+  // alone.
   void (*fold)(int32_t rows, const AttentionState& state, const AttentionState& chunk);
   // out[r][0..dim) = o / l, zeros where l is 0.
   void (*finish)(int32_t row, int32_t dim, const AttentionState& state, float* out);

@@ -1,5 +1,6 @@
-// The oneDNN ukernels of one attention shape: all row counts and tile lengths that a step can ask for, generated at
-// start. Read-only afterwards and shared by the workers, each with its own scratch.
+// The oneDNN ukernels of one attention shape: all row counts and tile lengths that a step can ask
+// for, generated at start. Read-only afterwards and shared by the workers, each with its own
+// scratch.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +13,15 @@
 
 namespace quire {
 
-// A tile of which no row sees more than the first 16, 32 or 48 tokens is computed that far: the rest has weight 0.
+// A tile of which no row sees more than the first 16, 32 or 48 tokens is computed that far: the
+// rest has weight 0.
 inline constexpr int32_t kTokenStep = 16;
 
 class AttentionUkernels {
  public:
   // For query tiles of more than `min_rows` rows; o_stride: floats from row to row of o.
-  absl::Status Generate(const KvLayout& layout, const QueryTiling& tiling, int32_t min_rows, int32_t o_stride);
+  absl::Status Generate(const KvLayout& layout, const QueryTiling& tiling, int32_t min_rows,
+                        int32_t o_stride);
 
   // Short tiles are served for whole query tiles; other row counts take 64 tokens.
   bool HasShortTiles(int32_t rows) const { return sets_[rows].short_tiles; }
@@ -28,8 +31,8 @@ class AttentionUkernels {
   const Brgemm& Values(int32_t rows, int32_t tokens, int32_t width) const;
   size_t scratch_bytes() const { return scratch_bytes_; }
 
-  // Whether a full query tile's products equal sequential fma bit for bit on this processor: what makes decode equal
-  // prefill. Takes about a millisecond.
+  // Whether a full query tile's products equal sequential fma bit for bit on this processor: what
+  // makes decode equal prefill. Takes about a millisecond.
   bool EqualSequentialFma() const;
 
  private:

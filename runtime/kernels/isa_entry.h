@@ -1,6 +1,7 @@
-// Entry points of the units that are compiled for one instruction set. Plain arguments only: these units hold
-// no standard-library templates and no inline function of others, since the linker could keep the copy that
-// older processors cannot run. Callers have checked the level in runtime/base/cpu_features.h.
+// Entry points of the units that are compiled for one instruction set. Plain arguments only: these
+// units hold no standard-library templates and no inline function of others, since the linker could
+// keep the copy that older processors cannot run. Callers have checked the level in
+// runtime/base/cpu_features.h.
 #pragma once
 
 #include <cstdint>

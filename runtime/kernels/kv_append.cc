@@ -1,5 +1,6 @@
-// Invariants: no store touches an element of another row's slot (two workers may fill one block), so V, whose
-// tokens interleave in pairs, is written pair-wise only where one call owns both tokens.
+// Invariants: no store touches an element of another row's slot (two workers may fill one block),
+// so V, whose tokens interleave in pairs, is written pair-wise only where one call owns both
+// tokens.
 #include "runtime/kernels/kv_append.h"
 
 #include <algorithm>
@@ -18,7 +19,8 @@ constexpr int32_t kRowsAtOnce = 8;  // of K, kept packed before they become colu
 // Number of rows from `row` on that lie in its block, in consecutive slots.
 int32_t RunInBlock(std::span<const KvSlot> slots, int32_t row) {
   const int32_t first = static_cast<int32_t>(slots[row]);
-  const int32_t limit = std::min<int32_t>(kBlockTokens - OffsetOf(slots[row]), static_cast<int32_t>(slots.size()) - row);
+  const int32_t limit = std::min<int32_t>(kBlockTokens - OffsetOf(slots[row]),
+                                          static_cast<int32_t>(slots.size()) - row);
   int32_t count = 1;
   while (count < limit && static_cast<int32_t>(slots[row + count]) == first + count) ++count;
   return count;
@@ -27,16 +29,19 @@ int32_t RunInBlock(std::span<const KvSlot> slots, int32_t row) {
 // Zeroes V of tokens [written, 64) of a block: the ones that this step does not write.
 void ZeroV(const KvLayout& layout, std::byte* tile, int32_t written) {
   const int32_t odd = written % layout.pack;
-  const int32_t whole = written / layout.pack + (odd != 0);  // groups left alone or cleared by element
+  // Groups left alone or cleared by element.
+  const int32_t whole = written / layout.pack + (odd != 0);
   for (int32_t panel = 0; panel < layout.num_panels(); ++panel) {
     const size_t start = layout.VIndex(0, panel * KvLayout::kPanelDims) * layout.element_bytes();
-    const size_t row_bytes = static_cast<size_t>(layout.PanelWidth(panel)) * layout.pack * layout.element_bytes();
+    const size_t row_bytes =
+        static_cast<size_t>(layout.PanelWidth(panel)) * layout.pack * layout.element_bytes();
     const size_t rows = kBlockTokens / layout.pack;
     std::memset(tile + start + whole * row_bytes, 0, (rows - whole) * row_bytes);
   }
   if (odd == 0) return;
   for (int32_t dim = 0; dim < layout.head_dim; ++dim) {
-    std::memset(tile + layout.VIndex(written, dim) * layout.element_bytes(), 0, layout.element_bytes());
+    std::memset(tile + layout.VIndex(written, dim) * layout.element_bytes(), 0,
+                layout.element_bytes());
   }
 }
 
@@ -53,12 +58,14 @@ void AppendF32(const KvLayout& layout, const Run& run) {
   float* k_tile = reinterpret_cast<float*>(run.tiles) + run.token;
   float* v_tile = reinterpret_cast<float*>(run.tiles + layout.tile_bytes());
   for (int32_t dim = 0; dim < layout.head_dim; ++dim) {
-    for (int32_t i = 0; i < run.count; ++i) k_tile[dim * kBlockTokens + i] = run.k[i * run.stride + dim];
+    for (int32_t i = 0; i < run.count; ++i)
+      k_tile[dim * kBlockTokens + i] = run.k[i * run.stride + dim];
   }
   for (int32_t panel = 0; panel < layout.num_panels(); ++panel) {
     const int32_t dim = panel * KvLayout::kPanelDims;
     for (int32_t i = 0; i < run.count; ++i) {
-      std::memcpy(v_tile + layout.VIndex(run.token + i, dim), run.v + i * run.stride + dim, layout.PanelWidth(panel) * sizeof(float));
+      std::memcpy(v_tile + layout.VIndex(run.token + i, dim), run.v + i * run.stride + dim,
+                  layout.PanelWidth(panel) * sizeof(float));
     }
   }
 }
@@ -68,7 +75,8 @@ void AppendKBf16(const KvLayout& layout, const KvAppendRows& rows, const Run& ru
   const int32_t pairs = layout.head_dim / 2;
   for (int32_t begin = 0; begin < run.count; begin += kRowsAtOnce) {
     const int32_t count = std::min(kRowsAtOnce, run.count - begin);
-    for (int32_t i = 0; i < count; ++i) rows.pack_neighbours(run.k + (begin + i) * run.stride, pairs, packed[i]);
+    for (int32_t i = 0; i < count; ++i)
+      rows.pack_neighbours(run.k + (begin + i) * run.stride, pairs, packed[i]);
     uint32_t* column = reinterpret_cast<uint32_t*>(run.tiles) + run.token + begin;
     for (int32_t pair = 0; pair < pairs; ++pair, column += kBlockTokens) {
       for (int32_t i = 0; i < count; ++i) column[i] = packed[i][pair];
@@ -111,8 +119,12 @@ void AppendKv(const KvLayerView& kv, const KvRows& rows, const KvAppendPart& par
     for (int32_t head = part.head_begin; head < part.head_end; ++head) {
       if (offset == 0) ZeroV(layout, kv.VTile(block, head), in_block);
       const int64_t source = row * rows.stride + int64_t{head} * layout.head_dim;
-      const Run run = {.k = rows.k + source, .v = rows.v + source, .stride = rows.stride, .tiles = kv.KTile(block, head),
-                       .token = offset, .count = count};
+      const Run run = {.k = rows.k + source,
+                       .v = rows.v + source,
+                       .stride = rows.stride,
+                       .tiles = kv.KTile(block, head),
+                       .token = offset,
+                       .count = count};
       if (layout.dtype == KvDType::kF32) {
         AppendF32(layout, run);
       } else {

@@ -1,4 +1,5 @@
-// The vector code of appending: f32 rows to pairs of bf16, as a table per instruction set with equal bits.
+// The vector code of appending: f32 rows to pairs of bf16, as a table per instruction set with
+// equal bits.
 #pragma once
 
 #include <cstdint>

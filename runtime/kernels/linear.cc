@@ -6,8 +6,8 @@
 #include "absl/log/check.h"
 #include "runtime/kernels/panel.h"
 
-// Kernels write whole panels of 16 columns. A last panel with fewer rows goes through scratch, a few activation
-// rows at a time, so that nothing beyond the matrix's outputs is written.
+// Kernels write whole panels of 16 columns. A last panel with fewer rows goes through scratch, a
+// few activation rows at a time, so that nothing beyond the matrix's outputs is written.
 namespace quire {
 namespace {
 
@@ -16,17 +16,28 @@ constexpr size_t kTailBytes = kTailRows * kPanelRows * sizeof(float);
 
 PanelFn KernelOf(const LinearKernels& kernels, DType type) {
   switch (type) {
-    case DType::kF32: return kernels.f32;
-    case DType::kF16: return kernels.f16;
-    case DType::kBF16: return kernels.bf16;
-    case DType::kQ4_0: return kernels.q4_0;
-    case DType::kQ4_1: return kernels.q4_1;
-    case DType::kQ5_0: return kernels.q5_0;
-    case DType::kQ5_1: return kernels.q5_1;
-    case DType::kQ8_0: return kernels.q8_0;
-    case DType::kQ4_K: return kernels.q4_k;
-    case DType::kQ5_K: return kernels.q5_k;
-    case DType::kQ6_K: return kernels.q6_k;
+    case DType::kF32:
+      return kernels.f32;
+    case DType::kF16:
+      return kernels.f16;
+    case DType::kBF16:
+      return kernels.bf16;
+    case DType::kQ4_0:
+      return kernels.q4_0;
+    case DType::kQ4_1:
+      return kernels.q4_1;
+    case DType::kQ5_0:
+      return kernels.q5_0;
+    case DType::kQ5_1:
+      return kernels.q5_1;
+    case DType::kQ8_0:
+      return kernels.q8_0;
+    case DType::kQ4_K:
+      return kernels.q4_k;
+    case DType::kQ5_K:
+      return kernels.q5_k;
+    case DType::kQ6_K:
+      return kernels.q6_k;
   }
   return nullptr;
 }

@@ -43,7 +43,8 @@ void ExpEachImpl(const float* HWY_RESTRICT x, int32_t count, ExpScale e, float* 
   const D d;
   const V max = hn::Set(d, e.max), scale = hn::Set(d, e.scale);
   int32_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) hn::StoreU(Exp(hn::LoadU(d, x + i), max, scale), d, out + i);
+  for (; i + kLanes <= count; i += kLanes)
+    hn::StoreU(Exp(hn::LoadU(d, x + i), max, scale), d, out + i);
   if (i < count) {
     const size_t rest = static_cast<size_t>(count - i);
     hn::StoreN(Exp(hn::LoadN(d, x + i, rest), max, scale), d, out + i, rest);

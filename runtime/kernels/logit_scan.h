@@ -1,7 +1,7 @@
-// Passes over logits for sampling and logprobs: sums of exponentials, candidates above a threshold, counts. Pure
-// functions; any thread; allocate nothing. Each has a plain-loop definition (...Ref) that it equals bit for bit on
-// every instruction set: products and sums are separate, and a sum has 16 lanes (element i in lane i mod 16,
-// ascending) that are then added 8, 4, 2 and 1 apart.
+// Passes over logits for sampling and logprobs: sums of exponentials, candidates above a threshold,
+// counts. Pure functions; any thread; allocate nothing. Each has a plain-loop definition (...Ref)
+// that it equals bit for bit on every instruction set: products and sums are separate, and a sum
+// has 16 lanes (element i in lane i mod 16, ascending) that are then added 8, 4, 2 and 1 apart.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 namespace quire {
 
 inline constexpr int32_t kScanGroup = 256;  // logits of one group; the last group may be shorter
-inline constexpr int32_t kScanPad = 16;     // elements that CollectAtLeast may write behind its result
+inline constexpr int32_t kScanPad = 16;  // elements that CollectAtLeast may write behind its result
 
-// e(x) = exp((x - max) * scale), and exactly 0 where the argument is below -87, so that no result is subnormal.
-// Arguments are never positive and never NaN; e(max) == 1. Relative error < 2e-7.
+// e(x) = exp((x - max) * scale), and exactly 0 where the argument is below -87, so that no result
+// is subnormal. Arguments are never positive and never NaN; e(max) == 1. Relative error < 2e-7.
 struct ExpScale {
   float max = 0;
   float scale = 1;

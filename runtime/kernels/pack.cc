@@ -6,13 +6,12 @@
 #include "absl/log/check.h"
 #include "runtime/kernels/panel_format.h"
 
-// File blocks and panel blocks hold the same codes; packing only moves them. `W` below is a 32-bit word: 4
-// consecutive k of one row, which is the unit of a panel line. File data has no alignment.
+// File blocks and panel blocks hold the same codes; packing only moves them. `W` below is a 32-bit
+// word: 4 consecutive k of one row, which is the unit of a panel line. File data has no alignment.
 namespace quire {
 namespace {
 
 constexpr size_t kLine = 64;
-constexpr int32_t kBlock = 32;
 
 uint32_t LoadW(const std::byte* p) {
   uint32_t v;
@@ -20,7 +19,9 @@ uint32_t LoadW(const std::byte* p) {
   return v;
 }
 void StoreW(std::byte* line, int32_t row, uint32_t v) { std::memcpy(line + 4 * row, &v, sizeof v); }
-void CopyHalf(std::byte* halves, int32_t row, const std::byte* src) { std::memcpy(halves + 2 * row, src, 2); }
+void CopyHalf(std::byte* halves, int32_t row, const std::byte* src) {
+  std::memcpy(halves + 2 * row, src, 2);
+}
 
 // The four bits of a nibble as the low bits of four bytes.
 constexpr uint32_t SpreadNibble(uint32_t n) {
@@ -73,7 +74,8 @@ void KScales(const std::byte* packed, int32_t s, std::byte* scale, std::byte* mi
   *minimum = static_cast<std::byte>(mn);
 }
 
-// Sub-block s of a Q4_K or Q5_K block: [d][dmin][12 scales][Q5: 32 bytes of fifth bits][128 nibble bytes].
+// Sub-block s of a Q4_K or Q5_K block: [d][dmin][12 scales][Q5: 32 bytes of fifth bits][128 nibble
+// bytes].
 void PackKBlock(DType type, const std::byte* src, int32_t s, const BlockOut& out) {
   KScales(src + 4, s, out.scales + out.row, out.scales + 16 + out.row);
   src += 16;
@@ -100,7 +102,8 @@ void PackQ6KBlock(const std::byte* src, int32_t s, const BlockOut& out) {
   const std::byte* nibbles = src + 64 * n + 32 * (t % 2);
   const std::byte* pairs = src + 128 + 32 * n;
   uint32_t plane[2] = {0, 0};
-  for (int g = 0; g < 8; ++g) plane[g / 4] |= ((LoadW(pairs + 4 * g) >> (2 * t)) & 0x03030303) << (2 * (g % 4));
+  for (int g = 0; g < 8; ++g)
+    plane[g / 4] |= ((LoadW(pairs + 4 * g) >> (2 * t)) & 0x03030303) << (2 * (g % 4));
   StoreW(out.plane, out.row, plane[0]);
   StoreW(out.plane + kLine, out.row, plane[1]);
   const int shift = 4 * (t / 2);
@@ -133,10 +136,19 @@ void PackQuantRow(DType type, const std::byte* src, int32_t cols, std::byte* pan
       std::byte* plane = scales + format.scale_bytes;
       const BlockOut out{scales, plane, plane + format.plane_bytes, row};
       switch (type) {
-        case DType::kQ8_0: PackQ8Block(src, out); break;
-        case DType::kQ4_K: case DType::kQ5_K: PackKBlock(type, src, s, out); break;
-        case DType::kQ6_K: PackQ6KBlock(src, s, out); break;
-        default: PackNibbleBlock(type, src, out); break;
+        case DType::kQ8_0:
+          PackQ8Block(src, out);
+          break;
+        case DType::kQ4_K:
+        case DType::kQ5_K:
+          PackKBlock(type, src, s, out);
+          break;
+        case DType::kQ6_K:
+          PackQ6KBlock(src, s, out);
+          break;
+        default:
+          PackNibbleBlock(type, src, out);
+          break;
       }
     }
   }
@@ -145,7 +157,8 @@ void PackQuantRow(DType type, const std::byte* src, int32_t cols, std::byte* pan
 template <typename T>
 void PackFloatRow(const std::byte* src, int32_t cols, std::byte* panel, int32_t row) {
   for (int32_t k = 0; k < cols; ++k) {
-    std::memcpy(panel + (static_cast<size_t>(k) * kPanelRows + row) * sizeof(T), src + k * sizeof(T), sizeof(T));
+    std::memcpy(panel + (static_cast<size_t>(k) * kPanelRows + row) * sizeof(T),
+                src + k * sizeof(T), sizeof(T));
   }
 }
 
@@ -155,9 +168,10 @@ size_t PanelBytes(DType type, int32_t cols) {
   const DTypeTraits& traits = TraitsOf(type);
   CHECK_EQ(cols % traits.block_elements, 0) << traits.name << " rows of " << cols;
   const PanelFormat format = PanelFormatOf(type);
-  const size_t bytes = format.quant_bytes == 0
-                           ? static_cast<size_t>(cols) * kPanelRows * traits.block_bytes
-                           : static_cast<size_t>(cols / traits.block_elements) * format.RecordBytes();
+  const size_t bytes =
+      format.quant_bytes == 0
+          ? static_cast<size_t>(cols) * kPanelRows * traits.block_bytes
+          : static_cast<size_t>(cols / traits.block_elements) * format.RecordBytes();
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
@@ -168,7 +182,8 @@ size_t PackedBytes(DType type, int32_t rows, int32_t cols) {
 void PackPanels(std::span<const std::byte> src, const PackedMatrix& shape, int32_t panel_begin,
                 int32_t panel_end, std::byte* dst) {
   const DTypeTraits& traits = TraitsOf(shape.type);
-  const size_t row_bytes = static_cast<size_t>(shape.cols / traits.block_elements) * traits.block_bytes;
+  const size_t row_bytes =
+      static_cast<size_t>(shape.cols / traits.block_elements) * traits.block_bytes;
   CHECK_GE(src.size(), row_bytes * shape.rows);
   CHECK_EQ(shape.panel_bytes, PanelBytes(shape.type, shape.cols));
   CHECK(panel_begin >= 0 && panel_begin <= panel_end && panel_end <= shape.panels());
@@ -184,9 +199,16 @@ void PackPanels(std::span<const std::byte> src, const PackedMatrix& shape, int32
     for (int32_t row = 0; row < rows; ++row) {
       const std::byte* from = src.data() + (first + row) * row_bytes;
       switch (shape.type) {
-        case DType::kF32: PackFloatRow<float>(from, shape.cols, panel, row); break;
-        case DType::kF16: case DType::kBF16: PackFloatRow<uint16_t>(from, shape.cols, panel, row); break;
-        default: PackQuantRow(shape.type, from, shape.cols, panel, row); break;
+        case DType::kF32:
+          PackFloatRow<float>(from, shape.cols, panel, row);
+          break;
+        case DType::kF16:
+        case DType::kBF16:
+          PackFloatRow<uint16_t>(from, shape.cols, panel, row);
+          break;
+        default:
+          PackQuantRow(shape.type, from, shape.cols, panel, row);
+          break;
       }
     }
   }

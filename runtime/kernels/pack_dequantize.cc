@@ -4,8 +4,8 @@
 #include "runtime/kernels/pack.h"
 #include "runtime/tensor/half.h"
 
-// The definition of the stored types, element by element, from ggml's block layouts (ggml-common.h). Products and
-// sums are rounded one by one, as in the reference implementation.
+// The definition of the stored types, element by element, from ggml's block layouts
+// (ggml-common.h). Products and sums are rounded one by one, as in the reference implementation.
 namespace quire {
 namespace {
 
@@ -21,7 +21,9 @@ uint16_t Half(const std::byte* p) {
   return v;
 }
 float HalfAt(const std::byte* p) { return HalfToFloat(Half(p)); }
-int32_t Nibble(const std::byte* p, int i) { return static_cast<int32_t>(i < 16 ? At(p, i) & 15 : At(p, i - 16) >> 4); }
+int32_t Nibble(const std::byte* p, int i) {
+  return static_cast<int32_t>(i < 16 ? At(p, i) & 15 : At(p, i - 16) >> 4);
+}
 
 void Q4_0(const std::byte* p, float* out) {
   const float d = HalfAt(p);
@@ -121,17 +123,38 @@ void DequantizeBlocks(DType type, const std::byte* src, int64_t count, float* ou
   }
   for (int64_t i = 0; i < count; i += traits.block_elements, src += traits.block_bytes) {
     switch (type) {
-      case DType::kF16: out[i] = HalfAt(src); break;
-      case DType::kBF16: out[i] = BFloat16ToFloat(Half(src)); break;
-      case DType::kQ4_0: Q4_0(src, out + i); break;
-      case DType::kQ4_1: Q4_1(src, out + i); break;
-      case DType::kQ5_0: Q5_0(src, out + i); break;
-      case DType::kQ5_1: Q5_1(src, out + i); break;
-      case DType::kQ8_0: Q8_0(src, out + i); break;
-      case DType::kQ4_K: Q4_K(src, out + i); break;
-      case DType::kQ5_K: Q5_K(src, out + i); break;
-      case DType::kQ6_K: Q6_K(src, out + i); break;
-      case DType::kF32: break;
+      case DType::kF16:
+        out[i] = HalfAt(src);
+        break;
+      case DType::kBF16:
+        out[i] = BFloat16ToFloat(Half(src));
+        break;
+      case DType::kQ4_0:
+        Q4_0(src, out + i);
+        break;
+      case DType::kQ4_1:
+        Q4_1(src, out + i);
+        break;
+      case DType::kQ5_0:
+        Q5_0(src, out + i);
+        break;
+      case DType::kQ5_1:
+        Q5_1(src, out + i);
+        break;
+      case DType::kQ8_0:
+        Q8_0(src, out + i);
+        break;
+      case DType::kQ4_K:
+        Q4_K(src, out + i);
+        break;
+      case DType::kQ5_K:
+        Q5_K(src, out + i);
+        break;
+      case DType::kQ6_K:
+        Q6_K(src, out + i);
+        break;
+      case DType::kF32:
+        break;
     }
   }
 }

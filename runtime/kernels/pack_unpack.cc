@@ -1,12 +1,13 @@
+#include "runtime/kernels/pack.h"
+
 #include <cstring>
 
 #include "absl/log/check.h"
-#include "runtime/kernels/pack.h"
 #include "runtime/kernels/panel_format.h"
 #include "runtime/tensor/half.h"
 
-// Reads one row out of a panel and dequantises it with the same operations as DequantizeBlocks, so the bits are
-// equal: an embedding row may come from either.
+// Reads one row out of a panel and dequantises it with the same operations as DequantizeBlocks, so
+// the bits are equal: an embedding row may come from either.
 namespace quire {
 namespace {
 
@@ -27,16 +28,20 @@ struct RowScales {
 
 RowScales ScalesOfBlock(DType type, const std::byte* header, const std::byte* scales, int32_t row) {
   switch (type) {
-    case DType::kQ4_K: case DType::kQ5_K: {
+    case DType::kQ4_K:
+    case DType::kQ5_K: {
       const float d = HalfOfRow(header, row) * static_cast<float>(At(scales, row));
       return {{d, d}, HalfOfRow(header + 32, row) * static_cast<float>(At(scales, 16 + row)), 0};
     }
     case DType::kQ6_K: {
       const float d = HalfOfRow(header, row);
-      const auto signed_at = [&](int32_t i) { return static_cast<float>(static_cast<int8_t>(At(scales, i))); };
+      const auto signed_at = [&](int32_t i) {
+        return static_cast<float>(static_cast<int8_t>(At(scales, i)));
+      };
       return {{d * signed_at(row), d * signed_at(16 + row)}, 0, 32};
     }
-    default: break;
+    default:
+      break;
   }
   const float d = HalfOfRow(scales, row);
   const bool has_minimum = type == DType::kQ4_1 || type == DType::kQ5_1;
@@ -45,14 +50,16 @@ RowScales ScalesOfBlock(DType type, const std::byte* header, const std::byte* sc
 }
 
 // Code of element i (0..31) of row `row`.
-int32_t Code(DType type, const PanelFormat& format, const std::byte* plane, int32_t row, int32_t i) {
+int32_t Code(DType type, const PanelFormat& format, const std::byte* plane, int32_t row,
+             int32_t i) {
   const std::byte* quants = plane + format.plane_bytes;
   const int32_t g = i / 4, byte = 4 * row + i % 4;
   if (type == DType::kQ8_0) return static_cast<int8_t>(At(quants, kLine * g + byte));
   uint32_t code = At(quants, kLine * (g % 4) + byte);
   code = g < 4 ? code & 15 : code >> 4;
   if (format.plane_bytes == 64) code |= ((At(plane, byte) >> g) & 1) << 4;
-  if (format.plane_bytes == 128) code |= ((At(plane, kLine * (g / 4) + byte) >> (2 * (g % 4))) & 3) << 4;
+  if (format.plane_bytes == 128)
+    code |= ((At(plane, kLine * (g / 4) + byte) >> (2 * (g % 4))) & 3) << 4;
   return static_cast<int32_t>(code);
 }
 

@@ -1,5 +1,5 @@
-// What the dispatcher hands to a panel kernel: full panels, all rows, plain pointers. Internal to the linear
-// kernels; any thread.
+// What the dispatcher hands to a panel kernel: full panels, all rows, plain pointers. Internal to
+// the linear kernels; any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,22 @@
 namespace quire {
 
 struct PanelJob {
-  const uint8_t* w;        // first panel
-  const uint8_t* next;     // what the thread reads after the last panel; null: what follows it in memory
-  int64_t panel_bytes;     // stride between panels
+  const uint8_t* w;  // first panel
+  const uint8_t*
+      next;  // what the thread reads after the last panel; null: what follows it in memory
+  int64_t panel_bytes;  // stride between panels
   int32_t panels;
-  int32_t cols;            // k
-  int32_t rows;            // activation rows
-  const int8_t* q;         // quantised types: rows of int8 and their scales
-  int64_t q_stride;        // bytes
+  int32_t cols;      // k
+  int32_t rows;      // activation rows
+  const int8_t* q;   // quantised types: rows of int8 and their scales
+  int64_t q_stride;  // bytes
   const ActScale* scales;
-  int64_t scale_stride;    // records
-  const float* x;          // float types: f32 rows
-  int64_t x_stride;        // floats
-  float* y;                // [rows][y_stride], 16 columns per panel, all written
-  int64_t y_stride;        // floats
-  uint8_t* scratch;        // kPanelScratchBytes, 64-byte aligned
+  int64_t scale_stride;  // records
+  const float* x;        // float types: f32 rows
+  int64_t x_stride;      // floats
+  float* y;              // [rows][y_stride], 16 columns per panel, all written
+  int64_t y_stride;      // floats
+  uint8_t* scratch;      // kPanelScratchBytes, 64-byte aligned
 };
 
 using PanelFn = void (*)(const PanelJob& job);

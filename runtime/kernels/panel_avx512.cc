@@ -30,10 +30,12 @@ struct Avx512 {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
   QUIRE_INLINE static F LoadU8(const uint8_t* p) {
-    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
   }
   QUIRE_INLINE static F LoadS8(const uint8_t* p) {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
   }
   QUIRE_INLINE static I Xor(I a, I b) { return _mm512_xor_si512(a, b); }
   QUIRE_INLINE static I And(I a, I b) { return _mm512_and_si512(a, b); }
@@ -41,24 +43,35 @@ struct Avx512 {
   // Bits that cross bytes are masked off by the caller.
   QUIRE_INLINE static I ShiftRight(I a, unsigned bits) { return _mm512_srli_epi16(a, bits); }
   QUIRE_INLINE static I ShiftLeft(I a, unsigned bits) { return _mm512_slli_epi16(a, bits); }
-  QUIRE_INLINE static I OrAnd(I a, I b, I mask) { return _mm512_ternarylogic_epi32(a, b, mask, 0xf8); }  // a | b & mask
+  QUIRE_INLINE static I OrAnd(I a, I b, I mask) {
+    return _mm512_ternarylogic_epi32(a, b, mask, 0xf8);
+  }  // a | b & mask
 
   template <int kShift>
   QUIRE_INLINE static I Broadcast(const int32_t* p) {
     return _mm512_slli_epi32(_mm512_set1_epi32(*p), kShift);
   }
-  // As asm: the broadcast stays a memory operand, one fused instruction, and the sums are not reassociated.
+  // As asm: the broadcast stays a memory operand, one fused instruction, and the sums are not
+  // reassociated.
   QUIRE_INLINE static I Dot(I acc, I u, const int8_t* q) {
-    asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(u), "m"(*reinterpret_cast<const int32_t*>(q)));
+    asm("vpdpbusd %2%{1to16%}, %1, %0"
+        : "+v"(acc)
+        : "v"(u), "m"(*reinterpret_cast<const int32_t*>(q)));
     return acc;
   }
   QUIRE_INLINE static F ToFloat(I a) { return _mm512_cvtepi32_ps(a); }
   QUIRE_INLINE static F Mul(F a, F b) { return _mm512_mul_ps(a, b); }
-  QUIRE_INLINE static F MulBroadcast(F a, const float* p) { return _mm512_mul_ps(a, _mm512_set1_ps(*p)); }
+  QUIRE_INLINE static F MulBroadcast(F a, const float* p) {
+    return _mm512_mul_ps(a, _mm512_set1_ps(*p));
+  }
   QUIRE_INLINE static F Fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
-  QUIRE_INLINE static F FmaBroadcast(F a, const float* p, F c) { return _mm512_fmadd_ps(a, _mm512_set1_ps(*p), c); }
+  QUIRE_INLINE static F FmaBroadcast(F a, const float* p, F c) {
+    return _mm512_fmadd_ps(a, _mm512_set1_ps(*p), c);
+  }
   QUIRE_INLINE static void Store(float* p, F v) { _mm512_storeu_ps(p, v); }
-  QUIRE_INLINE static void Prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
+  QUIRE_INLINE static void Prefetch(const uint8_t* p) {
+    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+  }
 };
 
 #include "runtime/kernels/panel_traits-inl.h"
@@ -69,11 +82,16 @@ struct Avx512 {
 }  // namespace
 
 const LinearKernels kLinearAvx512 = {
-    .f32 = &FloatPanels<Avx512, DType::kF32>,  .f16 = &FloatPanels<Avx512, DType::kF16>,
-    .bf16 = &FloatPanels<Avx512, DType::kBF16>, .q4_0 = &QuantPanels<Avx512, DType::kQ4_0>,
-    .q4_1 = &QuantPanels<Avx512, DType::kQ4_1>, .q5_0 = &QuantPanels<Avx512, DType::kQ5_0>,
-    .q5_1 = &QuantPanels<Avx512, DType::kQ5_1>, .q8_0 = &QuantPanels<Avx512, DType::kQ8_0>,
-    .q4_k = &QuantPanels<Avx512, DType::kQ4_K>, .q5_k = &QuantPanels<Avx512, DType::kQ5_K>,
+    .f32 = &FloatPanels<Avx512, DType::kF32>,
+    .f16 = &FloatPanels<Avx512, DType::kF16>,
+    .bf16 = &FloatPanels<Avx512, DType::kBF16>,
+    .q4_0 = &QuantPanels<Avx512, DType::kQ4_0>,
+    .q4_1 = &QuantPanels<Avx512, DType::kQ4_1>,
+    .q5_0 = &QuantPanels<Avx512, DType::kQ5_0>,
+    .q5_1 = &QuantPanels<Avx512, DType::kQ5_1>,
+    .q8_0 = &QuantPanels<Avx512, DType::kQ8_0>,
+    .q4_k = &QuantPanels<Avx512, DType::kQ4_K>,
+    .q5_k = &QuantPanels<Avx512, DType::kQ5_K>,
     .q6_k = &QuantPanels<Avx512, DType::kQ6_K>,
 };
 

@@ -1,6 +1,7 @@
-// Float panel kernels over a vector shim V of 16 f32 lanes: one fused multiply-add chain per output in ascending k,
-// the order of oneDNN's f32 ukernel. A tile is MR rows x NP panels, enough independent chains to hide the latency
-// of the fused multiply-add. Included by one .cc per shim, inside an anonymous namespace.
+// Float panel kernels over a vector shim V of 16 f32 lanes: one fused multiply-add chain per output
+// in ascending k, the order of oneDNN's f32 ukernel. A tile is MR rows x NP panels, enough
+// independent chains to hide the latency of the fused multiply-add. Included by one .cc per shim,
+// inside an anonymous namespace.
 
 template <class V, DType kType>
 QUIRE_INLINE typename V::F LoadWeights(const uint8_t* panel, int32_t k) {
@@ -30,13 +31,15 @@ void FloatTile(const PanelJob& job, int32_t row, int32_t panel) {
     QUIRE_UNROLL(8)
     for (int r = 0; r < MR; ++r) {
       QUIRE_UNROLL(8)
-      for (int p = 0; p < NP; ++p) f[r][p] = V::FmaBroadcast(wk[p], x + r * job.x_stride + k, f[r][p]);
+      for (int p = 0; p < NP; ++p)
+        f[r][p] = V::FmaBroadcast(wk[p], x + r * job.x_stride + k, f[r][p]);
     }
   }
   QUIRE_UNROLL(8)
   for (int r = 0; r < MR; ++r) {
     QUIRE_UNROLL(8)
-    for (int p = 0; p < NP; ++p) V::Store(job.y + (row + r) * job.y_stride + 16 * int64_t{panel + p}, f[r][p]);
+    for (int p = 0; p < NP; ++p)
+      V::Store(job.y + (row + r) * job.y_stride + 16 * int64_t{panel + p}, f[r][p]);
   }
 }
 
@@ -60,6 +63,7 @@ void FloatPanels(const PanelJob& job) {
     }
   }
   const RowsUpTo<V::kFloatRows> rows;
-  for (; job.panels - p >= V::kFloatPanels; p += V::kFloatPanels) FloatRows<V, kType, V::kFloatPanels>(job, p, rows);
+  for (; job.panels - p >= V::kFloatPanels; p += V::kFloatPanels)
+    FloatRows<V, kType, V::kFloatPanels>(job, p, rows);
   for (; p < job.panels; ++p) FloatRows<V, kType, 1>(job, p, rows);
 }

@@ -1,5 +1,5 @@
-// Panel kernels of the scalar level: the same templates on plain arrays. They define the results, run on any
-// processor and let the logic of the AVX-512 kernels be tested everywhere. Not fast.
+// Panel kernels of the scalar level: the same templates on plain arrays. They define the results,
+// run on any processor and let the logic of the AVX-512 kernels be tested everywhere. Not fast.
 #include <cmath>
 #include <cstring>
 
@@ -33,9 +33,15 @@ struct Plain {
     return static_cast<uint16_t>(p[2 * i] | (p[2 * i + 1] << 8));
   }
 
-  static I ZeroI() { return Lanes<I>([](int) { return 0u; }); }
-  static F ZeroF() { return Lanes<F>([](int) { return 0.0f; }); }
-  static I SetByte(int v) { return Lanes<I>([v](int) { return static_cast<uint32_t>(v) * 0x01010101u; }); }
+  static I ZeroI() {
+    return Lanes<I>([](int) { return 0u; });
+  }
+  static F ZeroF() {
+    return Lanes<F>([](int) { return 0.0f; });
+  }
+  static I SetByte(int v) {
+    return Lanes<I>([v](int) { return static_cast<uint32_t>(v) * 0x01010101u; });
+  }
   static I Load(const uint8_t* p) {
     I r;
     std::memcpy(r.v, p, sizeof r.v);
@@ -46,20 +52,34 @@ struct Plain {
     std::memcpy(r.v, p, sizeof r.v);
     return r;
   }
-  static F LoadHalf(const uint8_t* p) { return Lanes<F>([p](int i) { return HalfToFloat(Half(p, i)); }); }
-  static F LoadBf16(const uint8_t* p) { return Lanes<F>([p](int i) { return BFloat16ToFloat(Half(p, i)); }); }
-  static F LoadU8(const uint8_t* p) { return Lanes<F>([p](int i) { return static_cast<float>(p[i]); }); }
+  static F LoadHalf(const uint8_t* p) {
+    return Lanes<F>([p](int i) { return HalfToFloat(Half(p, i)); });
+  }
+  static F LoadBf16(const uint8_t* p) {
+    return Lanes<F>([p](int i) { return BFloat16ToFloat(Half(p, i)); });
+  }
+  static F LoadU8(const uint8_t* p) {
+    return Lanes<F>([p](int i) { return static_cast<float>(p[i]); });
+  }
   static F LoadS8(const uint8_t* p) {
     return Lanes<F>([p](int i) { return static_cast<float>(static_cast<int8_t>(p[i])); });
   }
-  static I Xor(const I& a, const I& b) { return Lanes<I>([&](int i) { return a.v[i] ^ b.v[i]; }); }
-  static I And(const I& a, const I& b) { return Lanes<I>([&](int i) { return a.v[i] & b.v[i]; }); }
-  static I Sub(const I& a, const I& b) { return Lanes<I>([&](int i) { return a.v[i] - b.v[i]; }); }
+  static I Xor(const I& a, const I& b) {
+    return Lanes<I>([&](int i) { return a.v[i] ^ b.v[i]; });
+  }
+  static I And(const I& a, const I& b) {
+    return Lanes<I>([&](int i) { return a.v[i] & b.v[i]; });
+  }
+  static I Sub(const I& a, const I& b) {
+    return Lanes<I>([&](int i) { return a.v[i] - b.v[i]; });
+  }
   static I ShiftRight(const I& a, int bits) {  // of 16-bit units
-    return Lanes<I>([&](int i) { return ((a.v[i] & 0xffff) >> bits) | ((a.v[i] >> 16 >> bits) << 16); });
+    return Lanes<I>(
+        [&](int i) { return ((a.v[i] & 0xffff) >> bits) | ((a.v[i] >> 16 >> bits) << 16); });
   }
   static I ShiftLeft(const I& a, int bits) {
-    return Lanes<I>([&](int i) { return ((a.v[i] << bits) & 0xffff) | ((a.v[i] >> 16 << 16) << bits); });
+    return Lanes<I>(
+        [&](int i) { return ((a.v[i] << bits) & 0xffff) | ((a.v[i] >> 16 << 16) << bits); });
   }
   static I OrAnd(const I& a, const I& b, const I& mask) {
     return Lanes<I>([&](int i) { return a.v[i] | (b.v[i] & mask.v[i]); });
@@ -78,8 +98,12 @@ struct Plain {
   static F ToFloat(const I& a) {
     return Lanes<F>([&](int i) { return static_cast<float>(static_cast<int32_t>(a.v[i])); });
   }
-  static F Mul(const F& a, const F& b) { return Lanes<F>([&](int i) { return a.v[i] * b.v[i]; }); }
-  static F MulBroadcast(const F& a, const float* p) { return Lanes<F>([&](int i) { return a.v[i] * *p; }); }
+  static F Mul(const F& a, const F& b) {
+    return Lanes<F>([&](int i) { return a.v[i] * b.v[i]; });
+  }
+  static F MulBroadcast(const F& a, const float* p) {
+    return Lanes<F>([&](int i) { return a.v[i] * *p; });
+  }
   static F Fma(const F& a, const F& b, const F& c) {
     return Lanes<F>([&](int i) { return std::fma(a.v[i], b.v[i], c.v[i]); });
   }
@@ -98,11 +122,16 @@ struct Plain {
 }  // namespace
 
 const LinearKernels kLinearScalar = {
-    .f32 = &FloatPanels<Plain, DType::kF32>,  .f16 = &FloatPanels<Plain, DType::kF16>,
-    .bf16 = &FloatPanels<Plain, DType::kBF16>, .q4_0 = &QuantPanels<Plain, DType::kQ4_0>,
-    .q4_1 = &QuantPanels<Plain, DType::kQ4_1>, .q5_0 = &QuantPanels<Plain, DType::kQ5_0>,
-    .q5_1 = &QuantPanels<Plain, DType::kQ5_1>, .q8_0 = &QuantPanels<Plain, DType::kQ8_0>,
-    .q4_k = &QuantPanels<Plain, DType::kQ4_K>, .q5_k = &QuantPanels<Plain, DType::kQ5_K>,
+    .f32 = &FloatPanels<Plain, DType::kF32>,
+    .f16 = &FloatPanels<Plain, DType::kF16>,
+    .bf16 = &FloatPanels<Plain, DType::kBF16>,
+    .q4_0 = &QuantPanels<Plain, DType::kQ4_0>,
+    .q4_1 = &QuantPanels<Plain, DType::kQ4_1>,
+    .q5_0 = &QuantPanels<Plain, DType::kQ5_0>,
+    .q5_1 = &QuantPanels<Plain, DType::kQ5_1>,
+    .q8_0 = &QuantPanels<Plain, DType::kQ8_0>,
+    .q4_k = &QuantPanels<Plain, DType::kQ4_K>,
+    .q5_k = &QuantPanels<Plain, DType::kQ5_K>,
     .q6_k = &QuantPanels<Plain, DType::kQ6_K>,
 };
 

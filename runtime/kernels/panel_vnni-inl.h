@@ -1,10 +1,12 @@
-// Quantised panel kernels for machines with a u8 x s8 dot product into 32-bit lanes, written over a vector shim V
-// of 16 lanes: AVX-512 VNNI, and plain arrays (the scalar level, which lets this code run anywhere). Included by
-// one .cc per shim, inside an anonymous namespace, so that no symbol is shared between instruction sets.
+// Quantised panel kernels for machines with a u8 x s8 dot product into 32-bit lanes, written over a
+// vector shim V of 16 lanes: AVX-512 VNNI, and plain arrays (the scalar level, which lets this code
+// run anywhere). Included by one .cc per shim, inside an anonymous namespace, so that no symbol is
+// shared between instruction sets.
 //
-// A tile is MR activation rows x one panel: each group of codes is unpacked once and swept over the rows, whose
-// 4-byte groups come as broadcast memory operands. One tile streams the panels, reading kPrefetchBytes ahead into
-// L2. Several tiles take turns on groups of panels that stay in L2, and together prefetch the next group.
+// A tile is MR activation rows x one panel: each group of codes is unpacked once and swept over the
+// rows, whose 4-byte groups come as broadcast memory operands. One tile streams the panels, reading
+// kPrefetchBytes ahead into L2. Several tiles take turns on groups of panels that stay in L2, and
+// together prefetch the next group.
 
 inline constexpr int64_t kGroupBytes = 32 * 1024;
 inline constexpr int32_t kPrefetchBytes = 8192;
@@ -22,7 +24,8 @@ QUIRE_INLINE BlockScales<V> LoadScales(const uint8_t* header, const uint8_t* blo
     const typename V::F d = V::LoadHalf(header);
     return {V::Mul(d, V::LoadS8(block)), V::Mul(d, V::LoadS8(block + 16))};
   } else if constexpr (T::kK) {
-    return {V::Mul(V::LoadHalf(header), V::LoadU8(block)), V::Mul(V::LoadHalf(header + 32), V::LoadU8(block + 16))};
+    return {V::Mul(V::LoadHalf(header), V::LoadU8(block)),
+            V::Mul(V::LoadHalf(header + 32), V::LoadU8(block + 16))};
   } else if constexpr (T::kHasMin) {
     return {V::LoadHalf(block), V::LoadHalf(block + 32)};
   } else {
@@ -43,19 +46,21 @@ QUIRE_INLINE typename V::I CodesOfGroup(const uint8_t* block, int g) {
     code = V::And(g < 4 ? code : V::ShiftRight(code, 4), V::SetByte(0x0f));
     if constexpr (T::kFormat.plane_bytes == 64) {  // bit g to bit 4
       const typename V::I bits = V::Load(plane);
-      code = V::OrAnd(code, g <= 4 ? V::ShiftLeft(bits, 4 - g) : V::ShiftRight(bits, g - 4), V::SetByte(0x10));
+      code = V::OrAnd(code, g <= 4 ? V::ShiftLeft(bits, 4 - g) : V::ShiftRight(bits, g - 4),
+                      V::SetByte(0x10));
     }
     if constexpr (T::kFormat.plane_bytes == 128) {  // bits 2 (g mod 4) to bit 4
       const typename V::I bits = V::Load(plane + 64 * (g / 4));
       const int at = 2 * (g % 4);
-      code = V::OrAnd(code, at <= 4 ? V::ShiftLeft(bits, 4 - at) : V::ShiftRight(bits, at - 4), V::SetByte(0x30));
+      code = V::OrAnd(code, at <= 4 ? V::ShiftLeft(bits, 4 - at) : V::ShiftRight(bits, at - 4),
+                      V::SetByte(0x30));
     }
     return code;
   }
 }
 
-// f[r] += the block's part of row r. Rows are the inner loop: their sums are the independent chains that hide
-// the latency of the dot product.
+// f[r] += the block's part of row r. Rows are the inner loop: their sums are the independent chains
+// that hide the latency of the dot product.
 template <class V, DType kType, int MR>
 QUIRE_INLINE void AddBlock(const uint8_t* block, const BlockScales<V>& k, const ActTile& acts,
                            typename V::F (&f)[MR]) {
@@ -93,8 +98,8 @@ QUIRE_INLINE void AddBlock(const uint8_t* block, const BlockScales<V>& k, const 
   }
 }
 
-// A tile's share of the work, and of the prefetching: of what lies `distance` bytes further on, in every block the
-// lines from byte `line` on in steps of line_step.
+// A tile's share of the work, and of the prefetching: of what lies `distance` bytes further on, in
+// every block the lines from byte `line` on in steps of line_step.
 struct TileWork {
   int32_t row, panel_begin, panel_end;
   int32_t distance;
@@ -115,14 +120,17 @@ void RowTile(const PanelJob& job, const TileWork& work) {
     for (int r = 0; r < MR; ++r) f[r] = V::ZeroF();
     for (int32_t n = 0; n < records; ++n, record += T::kRecordBytes) {
       const uint8_t* block = record + T::kFormat.header_bytes;
-      for (int32_t s = 0; s < T::kFormat.blocks_per_record; ++s, block += T::kBlockBytes, acts.NextBlock()) {
-        for (int64_t line = work.line; line < T::kBlockBytes; line += work.line_step) V::Prefetch(block + ahead + line);
+      for (int32_t s = 0; s < T::kFormat.blocks_per_record;
+           ++s, block += T::kBlockBytes, acts.NextBlock()) {
+        for (int64_t line = work.line; line < T::kBlockBytes; line += work.line_step)
+          V::Prefetch(block + ahead + line);
         const BlockScales<V> k = LoadScales<V, kType>(record, block);
         AddBlock<V, kType, MR>(block, k, acts, f);
       }
     }
     QUIRE_UNROLL(16)
-    for (int r = 0; r < MR; ++r) V::Store(job.y + (work.row + r) * job.y_stride + 16 * int64_t{p}, f[r]);
+    for (int r = 0; r < MR; ++r)
+      V::Store(job.y + (work.row + r) * job.y_stride + 16 * int64_t{p}, f[r]);
   }
 }
 
@@ -139,7 +147,8 @@ void QuantPanels(const PanelJob& job) {
   const int32_t tiles = (job.rows + V::kTileRows - 1) / V::kTileRows;
   int32_t group = tiles == 1 ? job.panels : static_cast<int32_t>(kGroupBytes / job.panel_bytes);
   if (group < 1) group = 1;
-  const int32_t distance = tiles == 1 ? kPrefetchBytes : static_cast<int32_t>(group * job.panel_bytes);
+  const int32_t distance =
+      tiles == 1 ? kPrefetchBytes : static_cast<int32_t>(group * job.panel_bytes);
   for (int32_t p = 0; p < job.panels; p += group) {
     const int32_t end = job.panels - p < group ? job.panels : p + group;
     for (int32_t t = 0; t < tiles; ++t) {

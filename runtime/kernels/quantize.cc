@@ -12,11 +12,13 @@ namespace quire {
 namespace {
 
 constexpr int64_t kRowPad = 64;  // keeps row strides off multiples of 4 KiB
-constexpr uint32_t kSmallestAmaxBits = 0x0d800000;  // 2^-100: 127 / amax stays finite, d stays normal
+// 2^-100: 127 / amax stays finite, d stays normal.
+constexpr uint32_t kSmallestAmaxBits = 0x0d800000;
 constexpr uint32_t kInfinityBits = 0x7f800000;
 
 void QuantizeBlockScalar(const float* x, int8_t* q, ActScale* scale) {
-  uint32_t amax_bits = 0;  // as integers NaN > infinity > all finite, so nothing is lost in the maximum
+  // As integers NaN > infinity > all finite, so nothing is lost in the maximum.
+  uint32_t amax_bits = 0;
   for (int32_t i = 0; i < kQuantBlock; ++i) {
     const uint32_t bits = std::bit_cast<uint32_t>(x[i]) & 0x7fffffff;
     amax_bits = bits > amax_bits ? bits : amax_bits;
@@ -54,7 +56,8 @@ int64_t RowScales(int32_t cols) { return ((cols + kQuantBlock - 1) / kQuantBlock
 
 size_t ActBufferBytes(int32_t rows, int32_t cols) {
   return static_cast<size_t>(rows) *
-         static_cast<size_t>(RowBytes(cols) + RowScales(cols) * static_cast<int64_t>(sizeof(ActScale)));
+         static_cast<size_t>(RowBytes(cols) +
+                             RowScales(cols) * static_cast<int64_t>(sizeof(ActScale)));
 }
 
 ActRows MakeActRows(std::span<std::byte> buffer, int32_t rows, int32_t cols, const float* f32,

@@ -10,7 +10,8 @@ void QuantizeBlocksAvx512(const float* x, int32_t blocks, int8_t* q, ActScale* s
     const __m512 x0 = _mm512_loadu_ps(x), x1 = _mm512_loadu_ps(x + 16);
     const __m512i m16 = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(x0), abs_mask),
                                          _mm512_and_si512(_mm512_castps_si512(x1), abs_mask));
-    const __m256i m8 = _mm256_max_epi32(_mm512_castsi512_si256(m16), _mm512_extracti64x4_epi64(m16, 1));
+    const __m256i m8 =
+        _mm256_max_epi32(_mm512_castsi512_si256(m16), _mm512_extracti64x4_epi64(m16, 1));
     __m128i m = _mm_max_epi32(_mm256_castsi256_si128(m8), _mm256_extracti128_si256(m8, 1));
     m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
     m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));

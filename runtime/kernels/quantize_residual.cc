@@ -12,7 +12,8 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // rest = x - d q, product and difference rounded apart.
-void SubtractQuantized(const float* x, const int8_t* q, const ActScale* scales, int32_t blocks, float* rest) {
+void SubtractQuantized(const float* x, const int8_t* q, const ActScale* scales, int32_t blocks,
+                       float* rest) {
   const hn::CappedTag<float, 16> d;
   const hn::RebindToSigned<decltype(d)> d32;
   const hn::Rebind<int8_t, decltype(d)> d8;
@@ -38,8 +39,9 @@ HWY_EXPORT(SubtractQuantized);
 
 void QuantizeResidual(const ActRows& act, int32_t row, int32_t residual) {
   float* rest = const_cast<float*>(act.f32) + residual * act.f32_stride;  // the caller's buffer
-  HWY_DYNAMIC_DISPATCH(SubtractQuantized)(act.f32 + row * act.f32_stride, act.q + row * act.q_stride,
-                                          act.scales + row * act.scale_stride, act.cols / kQuantBlock, rest);
+  HWY_DYNAMIC_DISPATCH(SubtractQuantized)(
+      act.f32 + row * act.f32_stride, act.q + row * act.q_stride,
+      act.scales + row * act.scale_stride, act.cols / kQuantBlock, rest);
   QuantizeRow(rest, act, residual);
 }
 

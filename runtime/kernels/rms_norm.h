@@ -1,5 +1,6 @@
-// Root-mean-square norm of one row. Pure; any thread. The sum of squares is canonical: 16 lanes (element i in
-// lane i mod 16), then lanes 8, 4, 2 and 1 apart, so every instruction set gives the same bits.
+// Root-mean-square norm of one row. Pure; any thread. The sum of squares is canonical: 16 lanes
+// (element i in lane i mod 16), then lanes 8, 4, 2 and 1 apart, so every instruction set gives the
+// same bits.
 #pragma once
 
 #include <cstdint>

@@ -24,8 +24,9 @@ void RotateInterleaved(float* x, const float* factors, int32_t dims) {
   for (; i + n <= dims; i += n) {
     const auto v = hn::LoadU(d, x + i);
     const auto swapped = hn::Reverse2(d, v);
-    hn::StoreU(hn::Add(hn::Mul(v, hn::LoadU(d, own + i)), hn::Mul(swapped, hn::LoadU(d, other + i))),
-               d, x + i);
+    hn::StoreU(
+        hn::Add(hn::Mul(v, hn::LoadU(d, own + i)), hn::Mul(swapped, hn::LoadU(d, other + i))), d,
+        x + i);
   }
   for (; i < dims; i += 2) {
     const float a = x[i], b = x[i + 1];
@@ -44,7 +45,8 @@ void RotateHalfSplit(float* x, const float* factors, int32_t dims) {
   for (; i + n <= half; i += n) {
     const auto a = hn::LoadU(d, x + i);
     const auto b = hn::LoadU(d, x + half + i);
-    hn::StoreU(hn::Add(hn::Mul(a, hn::LoadU(d, own + i)), hn::Mul(b, hn::LoadU(d, other + i))), d, x + i);
+    hn::StoreU(hn::Add(hn::Mul(a, hn::LoadU(d, own + i)), hn::Mul(b, hn::LoadU(d, other + i))), d,
+               x + i);
     hn::StoreU(hn::Add(hn::Mul(b, hn::LoadU(d, own + half + i)),
                        hn::Mul(a, hn::LoadU(d, other + half + i))),
                d, x + half + i);
@@ -108,8 +110,9 @@ void RopeTable::FillRow(int32_t position, float* out) const {
 }
 
 void ApplyRope(const RopeTable& table, const float* factors, const RopeHeads& heads) {
-  const auto rotate = table.pairs() == RopePairs::kInterleaved ? HWY_DYNAMIC_POINTER(RotateInterleaved)
-                                                               : HWY_DYNAMIC_POINTER(RotateHalfSplit);
+  const auto rotate = table.pairs() == RopePairs::kInterleaved
+                          ? HWY_DYNAMIC_POINTER(RotateInterleaved)
+                          : HWY_DYNAMIC_POINTER(RotateHalfSplit);
   for (int32_t h = 0; h < heads.heads; ++h) {
     rotate(heads.x + static_cast<int64_t>(h) * heads.head_dim, factors, table.dims());
   }

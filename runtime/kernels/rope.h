@@ -1,5 +1,5 @@
-// Rotary position embedding. RopeTable is built at start and immutable, any thread; ApplyRope is pure. A step
-// computes the factors of its positions once (FillRow) and every layer applies them.
+// Rotary position embedding. RopeTable is built at start and immutable, any thread; ApplyRope is
+// pure. A step computes the factors of its positions once (FillRow) and every layer applies them.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,16 @@ enum class RopePairs : uint8_t { kInterleaved, kHalfSplit };  // (2i, 2i+1), or 
 
 struct RopeOptions {
   RopePairs pairs = RopePairs::kInterleaved;
-  int32_t dims = 0;                // leading dims of a head that rotate; even
-  int32_t context_tokens = 0;      // positions below it are valid
-  double theta = 10000.0;          // base of the frequencies
-  double scale = 1.0;              // positions are divided by it
-  std::span<const float> factors;  // [dims / 2], each frequency is divided by its own; empty = all 1
+  int32_t dims = 0;            // leading dims of a head that rotate; even
+  int32_t context_tokens = 0;  // positions below it are valid
+  double theta = 10000.0;      // base of the frequencies
+  double scale = 1.0;          // positions are divided by it
+  std::span<const float>
+      factors;  // [dims / 2], each frequency is divided by its own; empty = all 1
 };
 
-// Angles of position p = 64 a + b are those of 64 a plus those of b: two small tables of cos and sin in double
-// give every position to f32 precision.
+// Angles of position p = 64 a + b are those of 64 a plus those of b: two small tables of cos and
+// sin in double give every position to f32 precision.
 class RopeTable {
  public:
   explicit RopeTable(const RopeOptions& options);

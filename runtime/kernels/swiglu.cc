@@ -12,8 +12,8 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 2^t: n = round(t), then the polynomial of Cephes' exp2f on [-0.5, 0.5], times 2^n put together as bits.
-// t >= 128 gives infinity, t < -126 the smallest normal number.
+// 2^t: n = round(t), then the polynomial of Cephes' exp2f on [-0.5, 0.5], times 2^n put together as
+// bits. t >= 128 gives infinity, t < -126 the smallest normal number.
 template <class D, class V>
 HWY_INLINE V Exp2(D d, V t) {
   const hn::RebindToSigned<D> di;

@@ -1,5 +1,6 @@
-// Leading tokens are strided columns of a K tile and a row prefix of each V panel. Both are copied in whole groups of
-// `pack` tokens' dims; a V row pair that is copied in half gets its other half zeroed element by element.
+// Leading tokens are strided columns of a K tile and a row prefix of each V panel. Both are copied
+// in whole groups of `pack` tokens' dims; a V row pair that is copied in half gets its other half
+// zeroed element by element.
 #include "runtime/kv_cache/block_copy.h"
 
 #include <cstring>
@@ -23,7 +24,8 @@ void CopyV(const KvLayout& layout, const std::byte* src, std::byte* dst, int32_t
     const size_t start = layout.VIndex(0, panel * KvLayout::kPanelDims) * element;
     const int32_t width = layout.PanelWidth(panel);
     const size_t panel_bytes = static_cast<size_t>(kBlockTokens) * width * element;
-    const size_t row_bytes = static_cast<size_t>(width) * layout.pack * element;  // of `pack` tokens
+    // Of `pack` tokens.
+    const size_t row_bytes = static_cast<size_t>(width) * layout.pack * element;
     const size_t copied = (tokens + layout.pack - 1) / layout.pack * row_bytes;
     std::memcpy(dst + start, src + start, copied);
     std::memset(dst + start + copied, 0, panel_bytes - copied);

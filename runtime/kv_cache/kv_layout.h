@@ -1,9 +1,10 @@
-// Where the K and V of a token lie inside a block of the KV pool: the addresses that append, attention and
-// copies agree on. Plain values, usable from any thread; a KvLayerView points into a KvPool, which owns the
-// memory.
+// Where the K and V of a token lie inside a block of the KV pool: the addresses that append,
+// attention and copies agree on. Plain values, usable from any thread; a KvLayerView points into a
+// KvPool, which owns the memory.
 //
-// A block holds kBlockTokens tokens of all layers. Per layer and KV head it is one K tile and one V tile, both B
-// operands of the attention products as they lie, v = pack elements of the reduced dimension side by side:
+// A block holds kBlockTokens tokens of all layers. Per layer and KV head it is one K tile and one V
+// tile, both B operands of the attention products as they lie, v = pack elements of the reduced
+// dimension side by side:
 //   K tile  [head_dim / v][64 tokens][v]                         Q K^T reduces over dims
 //   V tile  panels of up to 64 dims: [64 / v tokens][width][v]   P V reduces over tokens
 #pragma once
@@ -34,7 +35,9 @@ struct KvLayout {
 
   constexpr size_t element_bytes() const { return dtype == KvDType::kF32 ? 4 : 2; }
   constexpr size_t tile_elements() const { return static_cast<size_t>(head_dim) * kBlockTokens; }
-  constexpr size_t tile_bytes() const { return tile_elements() * element_bytes(); }  // multiple of 64
+  constexpr size_t tile_bytes() const {
+    return tile_elements() * element_bytes();
+  }  // multiple of 64
   constexpr size_t block_bytes() const {  // of one layer
     return static_cast<size_t>(num_kv_heads) * 2 * tile_bytes();
   }
@@ -42,7 +45,8 @@ struct KvLayout {
 
   // Bytes from the start of a layer's pool to a head's K tile; the V tile follows it.
   constexpr size_t KTileOffset(BlockId block, int32_t kv_head) const {
-    return static_cast<size_t>(block) * block_bytes() + static_cast<size_t>(kv_head) * 2 * tile_bytes();
+    return static_cast<size_t>(block) * block_bytes() +
+           static_cast<size_t>(kv_head) * 2 * tile_bytes();
   }
   constexpr size_t VTileOffset(BlockId block, int32_t kv_head) const {
     return KTileOffset(block, kv_head) + tile_bytes();
@@ -71,11 +75,17 @@ struct KvLayerView {
   std::byte* data = nullptr;  // [num_blocks] blocks of layout.block_bytes(), 64-byte aligned
   KvLayout layout;
 
-  std::byte* KTile(BlockId block, int32_t kv_head) const { return data + layout.KTileOffset(block, kv_head); }
-  std::byte* VTile(BlockId block, int32_t kv_head) const { return data + layout.VTileOffset(block, kv_head); }
+  std::byte* KTile(BlockId block, int32_t kv_head) const {
+    return data + layout.KTileOffset(block, kv_head);
+  }
+  std::byte* VTile(BlockId block, int32_t kv_head) const {
+    return data + layout.VTileOffset(block, kv_head);
+  }
 };
 
-constexpr BlockId BlockOf(KvSlot slot) { return BlockId{static_cast<int32_t>(slot) / kBlockTokens}; }
+constexpr BlockId BlockOf(KvSlot slot) {
+  return BlockId{static_cast<int32_t>(slot) / kBlockTokens};
+}
 constexpr int32_t OffsetOf(KvSlot slot) { return static_cast<int32_t>(slot) % kBlockTokens; }
 
 }  // namespace quire

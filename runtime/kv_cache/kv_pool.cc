@@ -11,7 +11,8 @@ size_t KvPool::Bytes(const KvLayout& layout, int32_t num_layers, int32_t num_blo
   return layout.block_bytes() * static_cast<size_t>(num_layers) * static_cast<size_t>(num_blocks);
 }
 
-absl::StatusOr<KvPool> KvPool::Create(const KvLayout& layout, int32_t num_layers, int32_t num_blocks) {
+absl::StatusOr<KvPool> KvPool::Create(const KvLayout& layout, int32_t num_layers,
+                                      int32_t num_blocks) {
   CHECK(layout.num_kv_heads > 0 && layout.head_dim > 0 && layout.head_dim % 2 == 0);
   CHECK(num_layers > 0 && num_blocks > 0);
   KvPool pool;

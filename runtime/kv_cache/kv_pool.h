@@ -1,6 +1,7 @@
-// The memory of the paged KV cache: num_blocks blocks for every layer, reserved, zeroed and touched at start. It
-// knows blocks and slots, not sequences. Immutable after Create, the bytes are written by the kernel workers under
-// the rule of one writer per slot; it owns the memory that its views point into.
+// The memory of the paged KV cache: num_blocks blocks for every layer, reserved, zeroed and touched
+// at start. It knows blocks and slots, not sequences. Immutable after Create, the bytes are written
+// by the kernel workers under the rule of one writer per slot; it owns the memory that its views
+// point into.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +20,16 @@ class KvPool {
   // Bytes that Create reserves.
   static size_t Bytes(const KvLayout& layout, int32_t num_layers, int32_t num_blocks);
   // RESOURCE_EXHAUSTED if the system refuses the memory. All arguments positive.
-  static absl::StatusOr<KvPool> Create(const KvLayout& layout, int32_t num_layers, int32_t num_blocks);
+  static absl::StatusOr<KvPool> Create(const KvLayout& layout, int32_t num_layers,
+                                       int32_t num_blocks);
 
   const KvLayout& layout() const { return layout_; }
   int32_t num_layers() const { return num_layers_; }
   int32_t num_blocks() const { return num_blocks_; }
   size_t bytes() const { return arena_.size(); }
-  KvLayerView Layer(int32_t layer) const { return {base_ + static_cast<size_t>(layer) * layer_bytes_, layout_}; }
+  KvLayerView Layer(int32_t layer) const {
+    return {base_ + static_cast<size_t>(layer) * layer_bytes_, layout_};
+  }
 
  private:
   Arena arena_;

@@ -15,7 +15,9 @@ constexpr uint64_t kWindowBytes = 256 << 10;
 }  // namespace
 
 ByteCursor::ByteCursor(const ModelFile& file, uint64_t begin, uint64_t end)
-    : file_(&file), offset_(std::min(begin, file.size())), end_(std::clamp(end, offset_, file.size())) {}
+    : file_(&file),
+      offset_(std::min(begin, file.size())),
+      end_(std::clamp(end, offset_, file.size())) {}
 
 absl::StatusOr<bool> ByteCursor::ReadBool() {
   const uint64_t at = offset_;
@@ -28,11 +30,12 @@ absl::StatusOr<uint64_t> ByteCursor::ReadLength(uint64_t max_bytes) {
   const uint64_t at = offset_;
   ASSIGN_OR_RETURN(const uint64_t length, Read<uint64_t>());
   if (length > remaining()) {
-    return ErrorAt(at, absl::StrCat("truncated at ", file_->size(), ": found string length ", length, ", ",
-                                    remaining(), " bytes remain"));
+    return ErrorAt(at, absl::StrCat("truncated at ", file_->size(), ": found string length ",
+                                    length, ", ", remaining(), " bytes remain"));
   }
   if (length > max_bytes) {
-    return ErrorAt(at, absl::StrCat("found string length ", length, ", expected at most ", max_bytes));
+    return ErrorAt(at,
+                   absl::StrCat("found string length ", length, ", expected at most ", max_bytes));
   }
   return length;
 }
@@ -57,8 +60,8 @@ absl::Status ByteCursor::Skip(uint64_t bytes) {
 
 absl::Status ByteCursor::CheckRemaining(uint64_t bytes) const {
   if (bytes <= remaining()) return absl::OkStatus();
-  return Error(
-      absl::StrCat("truncated at ", file_->size(), ": ", bytes, " bytes expected, ", remaining(), " remain"));
+  return Error(absl::StrCat("truncated at ", file_->size(), ": ", bytes, " bytes expected, ",
+                            remaining(), " remain"));
 }
 
 absl::Status ByteCursor::Copy(std::span<std::byte> out) {
@@ -80,7 +83,8 @@ absl::Status ByteCursor::Copy(std::span<std::byte> out) {
 }
 
 absl::Status ByteCursor::ErrorAt(uint64_t offset, std::string_view what) const {
-  return file_->Error(absl::StrCat("offset ", offset, context_.empty() ? "" : ", ", context_, ": ", View(what)));
+  return file_->Error(
+      absl::StrCat("offset ", offset, context_.empty() ? "" : ", ", context_, ": ", View(what)));
 }
 
 }  // namespace quire

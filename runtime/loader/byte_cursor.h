@@ -1,6 +1,6 @@
-// The one reader of binary file structure: typed little-endian reads, strings and skips inside a range of a
-// file, and the checked arithmetic of sizes. Every read is bounded before it happens; memory is one window of
-// fixed size. One thread; the file outlives the cursor.
+// The one reader of binary file structure: typed little-endian reads, strings and skips inside a
+// range of a file, and the checked arithmetic of sizes. Every read is bounded before it happens;
+// memory is one window of fixed size. One thread; the file outlives the cursor.
 #pragma once
 
 #include <array>

@@ -42,21 +42,24 @@ Json ModelJson(const ModelConfig& c) {
           {"vocab", c.vocab_size},
           {"context_tokens", c.context_tokens},
           {"rms_eps", Shortest(c.rms_eps)},
-          {"rope", {{"kind", c.rope_kind == RopeKind::kInterleaved ? "interleaved" : "half_split"},
-                    {"dims", c.rope_dims},
-                    {"theta", Shortest(c.rope_theta)},
-                    {"scale", Shortest(c.rope_scale)}}}};
+          {"rope",
+           {{"kind", c.rope_kind == RopeKind::kInterleaved ? "interleaved" : "half_split"},
+            {"dims", c.rope_dims},
+            {"theta", Shortest(c.rope_theta)},
+            {"scale", Shortest(c.rope_scale)}}}};
 }
 
 // What one decode step costs: `quire bench` measures against it.
 Json CostJson(const ModelConfig& c, const ModelWeights& w) {
   const uint64_t attention = uint64_t{2} * static_cast<uint64_t>(c.num_heads + c.num_kv_heads) *
-                             static_cast<uint64_t>(c.head_dim) * static_cast<uint64_t>(c.hidden_size);
-  const uint64_t layer = attention + uint64_t{3} * static_cast<uint64_t>(c.hidden_size) * static_cast<uint64_t>(c.ffn_size);
+                             static_cast<uint64_t>(c.head_dim) *
+                             static_cast<uint64_t>(c.hidden_size);
+  const uint64_t layer = attention + uint64_t{3} * static_cast<uint64_t>(c.hidden_size) *
+                                         static_cast<uint64_t>(c.ffn_size);
   const uint64_t macs = static_cast<uint64_t>(c.num_layers) * layer +
                         static_cast<uint64_t>(c.vocab_size) * static_cast<uint64_t>(c.hidden_size);
-  const uint64_t kv = uint64_t{2} * static_cast<uint64_t>(c.num_layers) * static_cast<uint64_t>(c.num_kv_heads) *
-                      static_cast<uint64_t>(c.head_dim);
+  const uint64_t kv = uint64_t{2} * static_cast<uint64_t>(c.num_layers) *
+                      static_cast<uint64_t>(c.num_kv_heads) * static_cast<uint64_t>(c.head_dim);
   return {{"weight_bytes", w.bytes},
           {"weight_bytes_per_token", w.bytes_per_token},
           {"macs_per_token", macs},
@@ -74,43 +77,43 @@ Json TypesJson(const GgufHeader& gguf) {
     sum.bytes += t.bytes;
   }
   Json types = Json::array();
-  for (const auto& [name, sum] : sums) types.push_back({{"type", name}, {"tensors", sum.tensors}, {"bytes", sum.bytes}});
+  for (const auto& [name, sum] : sums)
+    types.push_back({{"type", name}, {"tensors", sum.tensors}, {"bytes", sum.bytes}});
   return types;
 }
 
 Json TensorsJson(const GgufHeader& gguf) {
   Json tensors = Json::array();
   for (const GgufTensor& t : gguf.tensors) {
-    tensors.push_back({{"name", t.name},
-                       {"type", TraitsOf(t.type).name},
-                       {"shape", std::vector<uint64_t>(t.dims.begin(), t.dims.begin() + t.dim_count)},
-                       {"offset", t.begin},
-                       {"bytes", t.bytes}});
+    tensors.push_back(
+        {{"name", t.name},
+         {"type", TraitsOf(t.type).name},
+         {"shape", std::vector<uint64_t>(t.dims.begin(), t.dims.begin() + t.dim_count)},
+         {"offset", t.begin},
+         {"bytes", t.bytes}});
   }
   return tensors;
 }
 
 Json TokenizerJson(const VocabData& v, bool all) {
-  Json j = {{"model", v.model},
-            {"pre_tokenizer", v.pre_tokenizer},
-            {"tokens", v.pieces.size()},
-            {"merges", v.merges.size()},
-            {"bos", TokenJson(v, v.bos)},
-            {"eos", TokenJson(v, v.eos)},
-            {"eot", TokenJson(v, v.eot)},
-            {"add_bos", v.add_bos},
-            {"add_eos", v.add_eos},
-            {"chat_template_bytes", v.chat_template.size()}};
+  Json j = {{"model", v.model},           {"pre_tokenizer", v.pre_tokenizer},
+            {"tokens", v.pieces.size()},  {"merges", v.merges.size()},
+            {"bos", TokenJson(v, v.bos)}, {"eos", TokenJson(v, v.eos)},
+            {"eot", TokenJson(v, v.eot)}, {"add_bos", v.add_bos},
+            {"add_eos", v.add_eos},       {"chat_template_bytes", v.chat_template.size()}};
   if (!all) return j;
   j["pad"] = TokenJson(v, v.pad);
   j["unknown"] = TokenJson(v, v.unknown);
-  constexpr const char* kNames[] = {"", "normal", "unknown", "control", "user_defined", "unused", "byte"};
+  constexpr const char* kNames[] = {"",       "normal", "unknown", "control", "user_defined",
+                                    "unused", "byte"};
   std::map<TokenKind, uint64_t> counts;
   Json special = Json::array();
   for (size_t id = 0; id < v.kinds.size(); ++id) {
     ++counts[v.kinds[id]];
     if (v.kinds[id] != TokenKind::kNormal && v.kinds[id] != TokenKind::kByte) {
-      special.push_back({{"id", id}, {"kind", kNames[static_cast<size_t>(v.kinds[id])]}, {"piece", v.pieces[id]}});
+      special.push_back({{"id", id},
+                         {"kind", kNames[static_cast<size_t>(v.kinds[id])]},
+                         {"piece", v.pieces[id]}});
     }
   }
   for (const auto& [kind, count] : counts) j["kinds"][kNames[static_cast<size_t>(kind)]] = count;
@@ -125,19 +128,24 @@ std::string Inline(const Json& value) {
   if (!value.is_structured()) return value.dump();
   std::string out;
   for (const auto& [key, item] : value.items()) {
-    absl::StrAppend(&out, out.empty() ? "" : "  ", value.is_object() ? absl::StrCat(key, "=") : "", Inline(item));
+    absl::StrAppend(&out, out.empty() ? "" : "  ", value.is_object() ? absl::StrCat(key, "=") : "",
+                    Inline(item));
   }
-  return value.is_array() && !value.empty() && !value[0].is_structured() ? absl::StrCat("[", out, "]") : out;
+  return value.is_array() && !value.empty() && !value[0].is_structured()
+             ? absl::StrCat("[", out, "]")
+             : out;
 }
 
 void AppendText(const Json& object, int indent, std::string& out) {
   for (const auto& [key, value] : object.items()) {
     const std::string pad(static_cast<size_t>(indent), ' ');
-    const bool rows = value.is_array() && !value.empty() && (value[0].is_object() || key == "warnings");
+    const bool rows =
+        value.is_array() && !value.empty() && (value[0].is_object() || key == "warnings");
     if (rows) {
       absl::StrAppend(&out, pad, key, ":\n");
       for (const Json& row : value) {
-        absl::StrAppend(&out, pad, "  ", row.is_string() ? row.get<std::string>() : Inline(row), "\n");
+        absl::StrAppend(&out, pad, "  ", row.is_string() ? row.get<std::string>() : Inline(row),
+                        "\n");
       }
     } else if (value.is_object() && indent == 0) {
       absl::StrAppend(&out, key, ":\n");
@@ -150,13 +158,15 @@ void AppendText(const Json& object, int indent, std::string& out) {
 
 }  // namespace
 
-std::string DescribeModel(const ModelFile& file, const ModelHeader& header, const DescribeOptions& options) {
+std::string DescribeModel(const ModelFile& file, const ModelHeader& header,
+                          const DescribeOptions& options) {
   Json j = {{"file", file.path()},
             {"bytes", file.size()},
-            {"format", {{"gguf", header.gguf.version},
-                        {"alignment", header.gguf.alignment},
-                        {"keys", header.gguf.keys.size()},
-                        {"tensors", header.gguf.tensors.size()}}},
+            {"format",
+             {{"gguf", header.gguf.version},
+              {"alignment", header.gguf.alignment},
+              {"keys", header.gguf.keys.size()},
+              {"tensors", header.gguf.tensors.size()}}},
             {"model", ModelJson(header.config)},
             {"cost", CostJson(header.config, header.weights)},
             {"types", TypesJson(header.gguf)},
@@ -171,7 +181,8 @@ std::string DescribeModel(const ModelFile& file, const ModelHeader& header, cons
   }
   std::string out;
   AppendText(j, 0, out);
-  if (options.chat_template) absl::StrAppend(&out, "chat_template:\n", header.vocab.chat_template, "\n");
+  if (options.chat_template)
+    absl::StrAppend(&out, "chat_template:\n", header.vocab.chat_template, "\n");
   return out;
 }
 

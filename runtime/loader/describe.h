@@ -1,4 +1,5 @@
-// What a model file holds, for people (text) and programs (one JSON object): `quire inspect`. Pure; any thread.
+// What a model file holds, for people (text) and programs (one JSON object): `quire inspect`. Pure;
+// any thread.
 #pragma once
 
 #include <string>
@@ -13,10 +14,11 @@ struct DescribeOptions {
   bool tokenizer = false;      // control tokens and counts by kind
   bool chat_template = false;  // its source
   bool json = false;
-  std::string sha256;          // shown if not empty
+  std::string sha256;  // shown if not empty
 };
 
 // Text ends with a newline; JSON is one line without invalid UTF-8.
-std::string DescribeModel(const ModelFile& file, const ModelHeader& header, const DescribeOptions& options);
+std::string DescribeModel(const ModelFile& file, const ModelHeader& header,
+                          const DescribeOptions& options);
 
 }  // namespace quire

@@ -1,5 +1,5 @@
-// SHA-256 of a model file, computed on a thread of its own while the weights are packed. The owner calls Take
-// once, or lets the destructor stop the thread; the file outlives the digest.
+// SHA-256 of a model file, computed on a thread of its own while the weights are packed. The owner
+// calls Take once, or lets the destructor stop the thread; the file outlives the digest.
 #pragma once
 
 #include <atomic>

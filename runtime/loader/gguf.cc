@@ -12,19 +12,33 @@
 namespace quire {
 namespace {
 
-constexpr uint32_t kMagic = 0x46554747;      // "GGUF"
-constexpr uint64_t kSmallestKey = 14;        // length, one byte of name, type, one byte of value
-constexpr uint64_t kSmallestTensor = 33;     // length, one byte of name, dim count, one dim, type, offset
+constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
+constexpr uint64_t kSmallestKey = 14;    // length, one byte of name, type, one byte of value
+// Length, one byte of name, dim count, one dim, type, offset.
+constexpr uint64_t kSmallestTensor = 33;
 constexpr uint64_t kMaxElementBytes = 8;
 
 // Bytes of a scalar in the file; 0 for strings and arrays.
 uint64_t ScalarBytes(GgufType type) {
   switch (type) {
-    case GgufType::kU8: case GgufType::kI8: case GgufType::kBool: return 1;
-    case GgufType::kU16: case GgufType::kI16: return 2;
-    case GgufType::kU32: case GgufType::kI32: case GgufType::kF32: return 4;
-    case GgufType::kU64: case GgufType::kI64: case GgufType::kF64: return kMaxElementBytes;
-    case GgufType::kString: case GgufType::kArray: return 0;
+    case GgufType::kU8:
+    case GgufType::kI8:
+    case GgufType::kBool:
+      return 1;
+    case GgufType::kU16:
+    case GgufType::kI16:
+      return 2;
+    case GgufType::kU32:
+    case GgufType::kI32:
+    case GgufType::kF32:
+      return 4;
+    case GgufType::kU64:
+    case GgufType::kI64:
+    case GgufType::kF64:
+      return kMaxElementBytes;
+    case GgufType::kString:
+    case GgufType::kArray:
+      return 0;
   }
   return 0;
 }
@@ -41,16 +55,21 @@ absl::StatusOr<GgufType> ReadType(ByteCursor& in) {
 absl::StatusOr<uint64_t> ReadScalarBits(ByteCursor& in, GgufType type) {
   if (type == GgufType::kBool) return in.ReadBool();
   switch (ScalarBytes(type)) {
-    case 1: return in.Read<uint8_t>();
-    case 2: return in.Read<uint16_t>();
-    case 4: return in.Read<uint32_t>();
-    default: return in.Read<uint64_t>();
+    case 1:
+      return in.Read<uint8_t>();
+    case 2:
+      return in.Read<uint16_t>();
+    case 4:
+      return in.Read<uint32_t>();
+    default:
+      return in.Read<uint64_t>();
   }
 }
 
 absl::Status SkipArray(ByteCursor& in, GgufValue& value) {
   ASSIGN_OR_RETURN(value.element, ReadType(in));
-  if (value.element == GgufType::kArray) return in.Error("found an array of arrays, expected depth 1");
+  if (value.element == GgufType::kArray)
+    return in.Error("found an array of arrays, expected depth 1");
   const uint64_t at = in.offset();
   ASSIGN_OR_RETURN(value.count, in.Read<uint64_t>());
   value.begin = in.offset();
@@ -61,7 +80,8 @@ absl::Status SkipArray(ByteCursor& in, GgufValue& value) {
                                        " bytes or more each, ", in.remaining(), " bytes remain"));
   }
   if (value.count > kMaxGgufArrayCount) {
-    return in.ErrorAt(at, absl::StrCat("found array count ", value.count, ", expected at most ", kMaxGgufArrayCount));
+    return in.ErrorAt(at, absl::StrCat("found array count ", value.count, ", expected at most ",
+                                       kMaxGgufArrayCount));
   }
   if (value.element == GgufType::kString) {
     for (uint64_t i = 0; i < value.count; ++i) RETURN_IF_ERROR(in.SkipString(kMaxGgufStringBytes));
@@ -105,7 +125,8 @@ absl::Status ReadKeys(ByteCursor& in, uint64_t count, GgufHeader& header) {
     const uint64_t at = in.offset();
     ASSIGN_OR_RETURN(std::string key, ReadName(in, kMaxGgufKeyBytes));
     in.SetContext(absl::StrCat("key ", Printable(key)));
-    if (!header.key_index.emplace(key, i).second) return in.ErrorAt(at, "found twice, expected once");
+    if (!header.key_index.emplace(key, i).second)
+      return in.ErrorAt(at, "found twice, expected once");
     ASSIGN_OR_RETURN(const GgufValue value, ReadValue(in));
     header.keys.emplace_back(std::move(key), value);
   }
@@ -116,11 +137,13 @@ absl::Status ReadAlignment(const ByteCursor& in, GgufHeader& header) {
   const GgufValue* value = header.FindKey("general.alignment");
   if (value == nullptr) return absl::OkStatus();
   if (value->type != GgufType::kU32) {
-    return in.ErrorAt(value->begin, absl::StrCat("found type ", View(NameOf(value->type)), ", expected UINT32"));
+    return in.ErrorAt(value->begin,
+                      absl::StrCat("found type ", View(NameOf(value->type)), ", expected UINT32"));
   }
   if (!std::has_single_bit(value->bits) || value->bits > kMaxGgufAlignment) {
-    return in.ErrorAt(value->begin, absl::StrCat("found ", value->bits, ", expected a power of two up to ",
-                                                 kMaxGgufAlignment));
+    return in.ErrorAt(
+        value->begin,
+        absl::StrCat("found ", value->bits, ", expected a power of two up to ", kMaxGgufAlignment));
   }
   header.alignment = value->bits;
   return absl::OkStatus();
@@ -131,21 +154,27 @@ absl::Status ReadTensorType(ByteCursor& in, GgufTensor& tensor) {
   ASSIGN_OR_RETURN(const uint32_t id, in.Read<uint32_t>());
   const DTypeTraits* traits = FindDType(id);
   if (traits == nullptr) {
-    const auto name = [](std::string* out, const DTypeTraits& t) { absl::StrAppend(out, View(t.name)); };
-    return in.ErrorAt(at, absl::StrCat("found tensor type ", id, ", supported: ",
-                                       absl::StrJoin(kDTypes, " ", name)));
+    const auto name = [](std::string* out, const DTypeTraits& t) {
+      absl::StrAppend(out, View(t.name));
+    };
+    return in.ErrorAt(at, absl::StrCat("found tensor type ", id,
+                                       ", supported: ", absl::StrJoin(kDTypes, " ", name)));
   }
   tensor.type = traits->type;
   const auto block = static_cast<uint64_t>(traits->block_elements);
   if (tensor.dims[0] % block != 0) {
-    return in.ErrorAt(at, absl::StrCat("found rows of ", tensor.dims[0], " elements, expected a multiple of ", block,
-                                       " for ", View(traits->name)));
+    return in.ErrorAt(
+        at, absl::StrCat("found rows of ", tensor.dims[0], " elements, expected a multiple of ",
+                         block, " for ", View(traits->name)));
   }
   std::optional<uint64_t> elements = 1;
-  for (const uint64_t dim : tensor.dims) elements = elements ? CheckedMul(*elements, dim) : std::nullopt;
+  for (const uint64_t dim : tensor.dims)
+    elements = elements ? CheckedMul(*elements, dim) : std::nullopt;
   const std::optional<uint64_t> bytes =
-      elements ? CheckedMul(*elements / block, static_cast<uint64_t>(traits->block_bytes)) : std::nullopt;
-  if (!bytes) return in.ErrorAt(at, absl::StrCat("the size of shape ", ShapeText(tensor), " overflows"));
+      elements ? CheckedMul(*elements / block, static_cast<uint64_t>(traits->block_bytes))
+               : std::nullopt;
+  if (!bytes)
+    return in.ErrorAt(at, absl::StrCat("the size of shape ", ShapeText(tensor), " overflows"));
   tensor.bytes = *bytes;
   return absl::OkStatus();
 }
@@ -166,7 +195,8 @@ absl::StatusOr<GgufTensor> ReadTensor(ByteCursor& in, uint64_t index, uint64_t n
     at = in.offset();
     ASSIGN_OR_RETURN(tensor.dims[d], in.Read<uint64_t>());
     if (tensor.dims[d] > INT64_MAX) {
-      return in.ErrorAt(at, absl::StrCat("found dimension ", tensor.dims[d], ", expected less than 2^63"));
+      return in.ErrorAt(
+          at, absl::StrCat("found dimension ", tensor.dims[d], ", expected less than 2^63"));
     }
   }
   RETURN_IF_ERROR(ReadTensorType(in, tensor));
@@ -184,9 +214,11 @@ absl::Status ReadTensors(ByteCursor& in, uint64_t count, GgufHeader& header) {
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t at = in.offset();
     ASSIGN_OR_RETURN(GgufTensor tensor, ReadTensor(in, i, next));
-    if (!header.tensor_index.emplace(tensor.name, i).second) return in.ErrorAt(at, "found twice, expected once");
+    if (!header.tensor_index.emplace(tensor.name, i).second)
+      return in.ErrorAt(at, "found twice, expected once");
     const std::optional<uint64_t> end = CheckedAdd(next, tensor.bytes);
-    const std::optional<uint64_t> aligned = end ? CheckedAlignUp(*end, header.alignment) : std::nullopt;
+    const std::optional<uint64_t> aligned =
+        end ? CheckedAlignUp(*end, header.alignment) : std::nullopt;
     if (!aligned) return in.ErrorAt(at, "the total size of the tensors overflows");
     next = *aligned;
     header.tensors.push_back(std::move(tensor));
@@ -202,8 +234,9 @@ absl::Status PlaceTensors(const ByteCursor& in, const ModelFile& file, GgufHeade
     const std::optional<uint64_t> at = CheckedAdd(header.data_begin, tensor.begin);
     const std::optional<uint64_t> end = at ? CheckedAdd(*at, tensor.bytes) : std::nullopt;
     if (!end || *end > file.size()) {
-      return file.Error(absl::StrCat("truncated at ", file.size(), ": tensor ", Printable(tensor.name), " has ",
-                                     tensor.bytes, " bytes at offset ", at.value_or(UINT64_MAX)));
+      return file.Error(absl::StrCat("truncated at ", file.size(), ": tensor ",
+                                     Printable(tensor.name), " has ", tensor.bytes,
+                                     " bytes at offset ", at.value_or(UINT64_MAX)));
     }
     tensor.begin = *at;
     header.data_end = *end;
@@ -211,12 +244,15 @@ absl::Status PlaceTensors(const ByteCursor& in, const ModelFile& file, GgufHeade
   return absl::OkStatus();
 }
 
-absl::Status CheckCount(ByteCursor& in, uint64_t at, uint64_t count, uint64_t most, uint64_t smallest) {
+absl::Status CheckCount(ByteCursor& in, uint64_t at, uint64_t count, uint64_t most,
+                        uint64_t smallest) {
   if (count > in.remaining() / smallest) {
-    return in.ErrorAt(at, absl::StrCat("truncated: found ", count, ", but the ", in.remaining(),
-                                       " bytes that remain hold at most ", in.remaining() / smallest));
+    return in.ErrorAt(at,
+                      absl::StrCat("truncated: found ", count, ", but the ", in.remaining(),
+                                   " bytes that remain hold at most ", in.remaining() / smallest));
   }
-  if (count > most) return in.ErrorAt(at, absl::StrCat("found ", count, ", expected at most ", most));
+  if (count > most)
+    return in.ErrorAt(at, absl::StrCat("found ", count, ", expected at most ", most));
   return absl::OkStatus();
 }
 
@@ -225,7 +261,8 @@ absl::Status ReadPreamble(ByteCursor& in, GgufHeader& header) {
   ASSIGN_OR_RETURN(const uint32_t magic, in.Read<uint32_t>());
   if (magic != kMagic) {
     const auto bytes = std::bit_cast<std::array<char, 4>>(magic);
-    return in.ErrorAt(0, absl::StrCat("found \"", Printable({bytes.data(), bytes.size()}), "\", expected \"GGUF\""));
+    return in.ErrorAt(0, absl::StrCat("found \"", Printable({bytes.data(), bytes.size()}),
+                                      "\", expected \"GGUF\""));
   }
   in.SetContext("version");
   ASSIGN_OR_RETURN(header.version, in.Read<uint32_t>());
@@ -270,13 +307,15 @@ const GgufTensor* GgufHeader::FindTensor(std::string_view name) const {
 }
 
 std::string_view NameOf(GgufType type) {
-  constexpr std::string_view kNames[] = {"UINT8", "INT8",   "UINT16", "INT16",  "UINT32", "INT32",  "FLOAT32",
-                                         "BOOL",  "STRING", "ARRAY",  "UINT64", "INT64",  "FLOAT64"};
+  constexpr std::string_view kNames[] = {"UINT8",  "INT8",    "UINT16", "INT16",  "UINT32",
+                                         "INT32",  "FLOAT32", "BOOL",   "STRING", "ARRAY",
+                                         "UINT64", "INT64",   "FLOAT64"};
   return kNames[static_cast<uint32_t>(type)];
 }
 
 std::string ShapeText(const GgufTensor& tensor) {
-  return absl::StrCat("[", absl::StrJoin(tensor.dims.begin(), tensor.dims.begin() + tensor.dim_count, ", "), "]");
+  return absl::StrCat(
+      "[", absl::StrJoin(tensor.dims.begin(), tensor.dims.begin() + tensor.dim_count, ", "), "]");
 }
 
 }  // namespace quire

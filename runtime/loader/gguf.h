@@ -1,6 +1,6 @@
-// The structure of a GGUF file (version 2 or 3): its keys and tensor table, fully checked, as plain values.
-// Strings and arrays stay in the file as ranges; KeyReader reads the ones that are wanted. Any thread.
-// Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+// The structure of a GGUF file (version 2 or 3): its keys and tensor table, fully checked, as plain
+// values. Strings and arrays stay in the file as ranges; KeyReader reads the ones that are wanted.
+// Any thread. Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 #pragma once
 
 #include <array>
@@ -24,8 +24,19 @@ inline constexpr uint64_t kMaxGgufArrayCount = 1 << 24;
 inline constexpr uint64_t kMaxGgufAlignment = 64 << 10;
 
 enum class GgufType : uint32_t {
-  kU8 = 0, kI8 = 1, kU16 = 2, kI16 = 3, kU32 = 4, kI32 = 5, kF32 = 6,
-  kBool = 7, kString = 8, kArray = 9, kU64 = 10, kI64 = 11, kF64 = 12,
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kF32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kU64 = 10,
+  kI64 = 11,
+  kF64 = 12,
 };
 std::string_view NameOf(GgufType type);  // "UINT32"
 
@@ -34,7 +45,8 @@ struct GgufValue {
   GgufType element = GgufType::kU8;  // of an array
   uint64_t count = 0;                // elements of an array, else 1
   uint64_t bits = 0;                 // a scalar's bytes, zero-extended
-  uint64_t begin = 0, end = 0;       // the value's bytes in the file: a string with its length, an array's elements
+  uint64_t begin = 0,
+           end = 0;  // the value's bytes in the file: a string with its length, an array's elements
 };
 
 struct GgufTensor {
@@ -58,8 +70,8 @@ struct GgufHeader {
   const GgufTensor* FindTensor(std::string_view name) const;
 };
 
-// INVALID_ARGUMENT names file, offset, key or tensor, found and expected. Reserves nothing that the file's own
-// size does not bound.
+// INVALID_ARGUMENT names file, offset, key or tensor, found and expected. Reserves nothing that the
+// file's own size does not bound.
 absl::StatusOr<GgufHeader> ParseGguf(const ModelFile& file);
 
 }  // namespace quire

@@ -23,7 +23,8 @@ const GgufValue* KeyReader::Find(std::string_view key, GgufType type, bool requi
     return nullptr;
   }
   if (value->type != type) {
-    Problem(key, absl::StrCat("found type ", View(NameOf(value->type)), ", expected ", View(NameOf(type))));
+    Problem(key, absl::StrCat("found type ", View(NameOf(value->type)), ", expected ",
+                              View(NameOf(type))));
     return nullptr;
   }
   return value;
@@ -33,7 +34,8 @@ const GgufValue* KeyReader::FindArray(std::string_view key, GgufType element, ui
   const GgufValue* value = Find(key, GgufType::kArray, /*required=*/true);
   if (value == nullptr) return nullptr;
   if (value->element != element) {
-    Problem(key, absl::StrCat("found array of ", View(NameOf(value->element)), ", expected ", View(NameOf(element))));
+    Problem(key, absl::StrCat("found array of ", View(NameOf(value->element)), ", expected ",
+                              View(NameOf(element))));
     return nullptr;
   }
   if (value->count > max_count) {
@@ -58,8 +60,8 @@ float KeyReader::Float(std::string_view key, FloatRange range, std::optional<flo
   const auto number = std::bit_cast<float>(static_cast<uint32_t>(value->bits));
   const bool above = range.open_min ? number > range.min : number >= range.min;  // false for NaN
   if (above && number <= range.max) return number;
-  Problem(key, absl::StrCat("found ", number, ", expected ", range.open_min ? "above " : "", range.min,
-                            range.open_min ? " and up to " : " to ", range.max));
+  Problem(key, absl::StrCat("found ", number, ", expected ", range.open_min ? "above " : "",
+                            range.min, range.open_min ? " and up to " : " to ", range.max));
   return fallback.value_or(range.max);
 }
 
@@ -117,15 +119,16 @@ void KeyReader::Problem(std::string_view key, std::string_view what) {
     return;
   }
   const GgufValue* value = header_->FindKey(key);
-  problems_.push_back(value == nullptr
-                          ? absl::StrCat("key ", View(key), ": ", View(what))
-                          : absl::StrCat("offset ", value->begin, ", key ", Printable(key), ": ", View(what)));
+  problems_.push_back(value == nullptr ? absl::StrCat("key ", View(key), ": ", View(what))
+                                       : absl::StrCat("offset ", value->begin, ", key ",
+                                                      Printable(key), ": ", View(what)));
 }
 
 std::vector<std::string> KeyReader::Unread(std::string_view prefix) const {
   std::vector<std::string> names;
   for (const auto& [key, value] : header_->keys) {
-    if (std::string_view(key).starts_with(prefix) && !asked_.contains(key)) names.push_back(Printable(key));
+    if (std::string_view(key).starts_with(prefix) && !asked_.contains(key))
+      names.push_back(Printable(key));
   }
   return names;
 }
@@ -133,7 +136,8 @@ std::vector<std::string> KeyReader::Unread(std::string_view prefix) const {
 absl::Status KeyReader::status() const {
   if (problems_.empty()) return absl::OkStatus();
   const size_t listed = std::min(problems_.size(), kMaxProblems);
-  const std::string text = absl::StrJoin(problems_.begin(), problems_.begin() + static_cast<ptrdiff_t>(listed), "; ");
+  const std::string text =
+      absl::StrJoin(problems_.begin(), problems_.begin() + static_cast<ptrdiff_t>(listed), "; ");
   return file_->Error(listed == problems_.size()
                           ? text
                           : absl::StrCat(text, "; and ", problems_.size() - listed, " more"));

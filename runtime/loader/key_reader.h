@@ -1,6 +1,6 @@
-// Typed reads of a GGUF file's keys. Collects what is missing, of another type or out of range, so that one
-// error can list all of it; a getter that fails returns its fallback or an empty value. One thread; file and
-// header outlive the reader.
+// Typed reads of a GGUF file's keys. Collects what is missing, of another type or out of range, so
+// that one error can list all of it; a getter that fails returns its fallback or an empty value.
+// One thread; file and header outlive the reader.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct UintRange {
   uint32_t min = 0, max = std::numeric_limits<uint32_t>::max();
 };
 struct FloatRange {
-  float min, max;          // both allowed, unless
-  bool open_min = false;   // values must be greater than min
+  float min, max;         // both allowed, unless
+  bool open_min = false;  // values must be greater than min
 };
 
 class KeyReader {

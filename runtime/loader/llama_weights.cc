@@ -17,21 +17,27 @@ class Planner {
   explicit Planner(const GgufHeader& header) : header_(&header) {}
 
   // Finds `name` as [rows, cols], of any type. False if it is absent and optional.
-  bool Matrix(const std::string& name, int32_t rows, int32_t cols, PackedMatrix& target, bool required = true) {
+  bool Matrix(const std::string& name, int32_t rows, int32_t cols, PackedMatrix& target,
+              bool required = true) {
     const GgufTensor* tensor = Find(name, cols, rows, required);
     if (tensor == nullptr) return false;
-    target = {.type = tensor->type, .rows = rows, .cols = cols, .panel_bytes = PanelBytes(tensor->type, cols)};
+    target = {.type = tensor->type,
+              .rows = rows,
+              .cols = cols,
+              .panel_bytes = PanelBytes(tensor->type, cols)};
     plan_.entries.push_back({.tensor = tensor, .matrix = &target});
     plan_.arena_bytes += Arena::Align(PackedBytes(tensor->type, rows, cols));
     return true;
   }
 
   // Finds `name` as [size], of a float type.
-  void Vector(const std::string& name, int32_t size, std::span<const float>& target, bool required = true) {
+  void Vector(const std::string& name, int32_t size, std::span<const float>& target,
+              bool required = true) {
     const GgufTensor* tensor = Find(name, size, 1, required);
     if (tensor == nullptr) return;
     if (TraitsOf(tensor->type).block_elements != 1) {
-      problems_.push_back(absl::StrCat("tensor ", name, ": found type ", View(TraitsOf(tensor->type).name),
+      problems_.push_back(absl::StrCat("tensor ", name, ": found type ",
+                                       View(TraitsOf(tensor->type).name),
                                        ", expected F32, F16 or BF16"));
       return;
     }
@@ -51,9 +57,11 @@ class Planner {
       return nullptr;
     }
     used_.insert(name);
-    const std::array<uint64_t, 4> expected = {static_cast<uint64_t>(dim0), static_cast<uint64_t>(dim1), 1, 1};
+    const std::array<uint64_t, 4> expected = {static_cast<uint64_t>(dim0),
+                                              static_cast<uint64_t>(dim1), 1, 1};
     if (tensor->dims == expected) return tensor;
-    problems_.push_back(absl::StrCat("tensor ", name, ": found shape ", ShapeText(*tensor), ", expected [", dim0,
+    problems_.push_back(absl::StrCat("tensor ", name, ": found shape ", ShapeText(*tensor),
+                                     ", expected [", dim0,
                                      dim1 == 1 ? "" : absl::StrCat(", ", dim1), "]"));
     return nullptr;
   }
@@ -65,7 +73,9 @@ class Planner {
 };
 
 void PlanLayer(Planner& plan, const ModelConfig& c, int32_t index, LayerWeights& layer) {
-  const auto name = [&](std::string_view part) { return absl::StrCat("blk.", index, ".", View(part), ".weight"); };
+  const auto name = [&](std::string_view part) {
+    return absl::StrCat("blk.", index, ".", View(part), ".weight");
+  };
   const int32_t q_rows = c.num_heads * c.head_dim, kv_rows = c.num_kv_heads * c.head_dim;
   plan.Vector(name("attn_norm"), c.hidden_size, layer.attention_norm);
   plan.Matrix(name("attn_q"), q_rows, c.hidden_size, layer.wq);
@@ -78,18 +88,22 @@ void PlanLayer(Planner& plan, const ModelConfig& c, int32_t index, LayerWeights&
   plan.Matrix(name("ffn_down"), c.hidden_size, c.ffn_size, layer.down);
 }
 
-// Biases and per-layer extras change the result, so they are refused; what is unknown is named in a warning.
-std::vector<std::string> CheckExtras(const GgufHeader& header, const Planner& plan, std::vector<std::string>& warnings) {
+// Biases and per-layer extras change the result, so they are refused; what is unknown is named in a
+// warning.
+std::vector<std::string> CheckExtras(const GgufHeader& header, const Planner& plan,
+                                     std::vector<std::string>& warnings) {
   std::vector<std::string> refused, ignored;
   for (const GgufTensor& tensor : header.tensors) {
     if (plan.Used(tensor.name)) continue;
     if (tensor.name.ends_with(".bias")) {
-      refused.push_back(absl::StrCat("tensor ", Printable(tensor.name), ": biases are not supported"));
+      refused.push_back(
+          absl::StrCat("tensor ", Printable(tensor.name), ": biases are not supported"));
     } else if (ignored.size() < 16) {
       ignored.push_back(Printable(tensor.name));
     }
   }
-  if (!ignored.empty()) warnings.push_back(absl::StrCat("unknown tensors are ignored: ", absl::StrJoin(ignored, ", ")));
+  if (!ignored.empty())
+    warnings.push_back(absl::StrCat("unknown tensors are ignored: ", absl::StrJoin(ignored, ", ")));
   return refused;
 }
 
@@ -112,14 +126,16 @@ void SumUp(const WeightPlan& plan, bool tied, ModelConfig& config, ModelWeights&
   const PackedMatrix& table = weights.embedding;
   const size_t table_bytes = PackedBytes(table.type, table.rows, table.cols);
   // A step reads all matrices once; of a separate embedding only a row.
-  weights.bytes_per_token = tied ? plan.arena_bytes : plan.arena_bytes - table_bytes + table.panel_bytes;
+  weights.bytes_per_token =
+      tied ? plan.arena_bytes : plan.arena_bytes - table_bytes + table.panel_bytes;
   config.quantization = MainType(plan);
 }
 
 }  // namespace
 
-absl::StatusOr<WeightPlan> PlanLlamaWeights(const ModelFile& file, const GgufHeader& header, ModelConfig& config,
-                                            ModelWeights& weights, std::vector<std::string>& warnings) {
+absl::StatusOr<WeightPlan> PlanLlamaWeights(const ModelFile& file, const GgufHeader& header,
+                                            ModelConfig& config, ModelWeights& weights,
+                                            std::vector<std::string>& warnings) {
   Planner planner(header);
   weights.layers.resize(static_cast<size_t>(config.num_layers));
   planner.Matrix("token_embd.weight", config.vocab_size, config.hidden_size, weights.embedding);
@@ -127,14 +143,18 @@ absl::StatusOr<WeightPlan> PlanLlamaWeights(const ModelFile& file, const GgufHea
     PlanLayer(planner, config, i, weights.layers[static_cast<size_t>(i)]);
   }
   planner.Vector("output_norm.weight", config.hidden_size, weights.output_norm);
-  planner.Vector("rope_freqs.weight", config.rope_dims / 2, weights.rope_factors, /*required=*/false);
-  const bool tied = !planner.Matrix("output.weight", config.vocab_size, config.hidden_size, weights.lm_head,
-                                    /*required=*/false);
+  planner.Vector("rope_freqs.weight", config.rope_dims / 2, weights.rope_factors,
+                 /*required=*/false);
+  const bool tied =
+      !planner.Matrix("output.weight", config.vocab_size, config.hidden_size, weights.lm_head,
+                      /*required=*/false);
   std::vector<std::string> problems = planner.problems();
-  for (std::string& refused : CheckExtras(header, planner, warnings)) problems.push_back(std::move(refused));
+  for (std::string& refused : CheckExtras(header, planner, warnings))
+    problems.push_back(std::move(refused));
   if (!problems.empty()) {
     const size_t listed = std::min<size_t>(problems.size(), 32);
-    const std::string more = listed < problems.size() ? absl::StrCat("; and ", problems.size() - listed, " more") : "";
+    const std::string more =
+        listed < problems.size() ? absl::StrCat("; and ", problems.size() - listed, " more") : "";
     problems.resize(listed);
     return file.Error(absl::StrCat(absl::StrJoin(problems, "; "), more));
   }

@@ -50,7 +50,8 @@ ModelFile& ModelFile::operator=(ModelFile&& other) noexcept {
 
 absl::Status ModelFile::ReadAt(uint64_t offset, std::span<std::byte> out) const {
   if (out.size() > size_ || offset > size_ - out.size()) {
-    return Error(absl::StrCat("truncated at ", size_, ": ", out.size(), " bytes expected at offset ", offset));
+    return Error(absl::StrCat("truncated at ", size_, ": ", out.size(),
+                              " bytes expected at offset ", offset));
   }
   size_t done = 0;
   while (done < out.size()) {
@@ -61,17 +62,15 @@ absl::Status ModelFile::ReadAt(uint64_t offset, std::span<std::byte> out) const 
       return absl::ErrnoToStatus(errno, absl::StrCat(path_, ": reading at offset ", offset + done));
     }
     if (got == 0) {
-      return Error(absl::StrCat("truncated while it was read: it had ", size_, " bytes, now ends at or before ",
-                                offset + done));
+      return Error(absl::StrCat("truncated while it was read: it had ", size_,
+                                " bytes, now ends at or before ", offset + done));
     }
     done += static_cast<size_t>(got);
   }
   return absl::OkStatus();
 }
 
-void ModelFile::Prefetch() const {
-  (void)posix_fadvise(fd_, 0, 0, POSIX_FADV_WILLNEED);
-}
+void ModelFile::Prefetch() const { (void)posix_fadvise(fd_, 0, 0, POSIX_FADV_WILLNEED); }
 
 absl::Status ModelFile::Error(std::string_view what) const {
   return absl::InvalidArgumentError(absl::StrCat(path_, ": ", View(what)));

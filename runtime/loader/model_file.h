@@ -1,5 +1,6 @@
-// A model file, opened once and read by position: nothing is mapped, so a file that shrinks while it is read
-// gives an error and never a signal. Any thread may read; the object owns the descriptor.
+// A model file, opened once and read by position: nothing is mapped, so a file that shrinks while
+// it is read gives an error and never a signal. Any thread may read; the object owns the
+// descriptor.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@ namespace quire {
 
 class ModelFile {
  public:
-  // NOT_FOUND or PERMISSION_DENIED if it cannot be opened, INVALID_ARGUMENT if it is not a regular file.
+  // NOT_FOUND or PERMISSION_DENIED if it cannot be opened, INVALID_ARGUMENT if it is not a regular
+  // file.
   static absl::StatusOr<ModelFile> Open(const std::string& path);
   ~ModelFile();
   ModelFile(ModelFile&& other) noexcept;

@@ -9,7 +9,8 @@ namespace quire {
 namespace {
 
 void CheckFormat(KeyReader& keys, const GgufHeader& gguf) {
-  if (keys.Uint("split.count", {}, 0) > 1) keys.Problem("split.count", "the file is one of several shards, expected one file");
+  if (keys.Uint("split.count", {}, 0) > 1)
+    keys.Problem("split.count", "the file is one of several shards, expected one file");
   const uint32_t version = keys.Uint("general.quantization_version", {}, 2);
   if (version != 2) {
     keys.Problem("general.quantization_version", absl::StrCat("found ", version, ", expected 2"));
@@ -24,7 +25,8 @@ absl::Status InterpretHeader(const ModelFile& file, ModelHeader& header) {
   CheckFormat(keys, header.gguf);
   const std::string architecture = keys.String("general.architecture");
   header.vocab = ReadVocab(keys, header.warnings);
-  // Without an architecture the keys of the only family are what is missing, so they are listed as well.
+  // Without an architecture the keys of the only family are what is missing, so they are listed as
+  // well.
   if (architecture == "llama" || architecture.empty()) {
     const auto vocab_size = static_cast<uint32_t>(header.vocab.pieces.size());
     header.config = ReadLlamaConfig(keys, vocab_size, header.warnings);
@@ -36,9 +38,10 @@ absl::Status InterpretHeader(const ModelFile& file, ModelHeader& header) {
     keys.Problem("general.architecture", "found \"\", supported: llama");
   }
   RETURN_IF_ERROR(keys.status());
-  ASSIGN_OR_RETURN(header.plan,
-                   PlanLlamaWeights(file, header.gguf, header.config, header.weights, header.warnings));
-  if (header.gguf.data_end < file.size() && file.size() - header.gguf.data_end >= header.gguf.alignment) {
+  ASSIGN_OR_RETURN(header.plan, PlanLlamaWeights(file, header.gguf, header.config, header.weights,
+                                                 header.warnings));
+  if (header.gguf.data_end < file.size() &&
+      file.size() - header.gguf.data_end >= header.gguf.alignment) {
     header.warnings.push_back(absl::StrCat(file.size() - header.gguf.data_end,
                                            " bytes after the last tensor are ignored"));
   }

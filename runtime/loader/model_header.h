@@ -1,6 +1,6 @@
-// All of a model file but its weights' values: checked structure, configuration, vocabulary, and where each
-// tensor goes. What LoadModel starts from and `quire inspect` shows. Plain value; not movable, since the plan
-// points into the header and weights.
+// All of a model file but its weights' values: checked structure, configuration, vocabulary, and
+// where each tensor goes. What LoadModel starts from and `quire inspect` shows. Plain value; not
+// movable, since the plan points into the header and weights.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,8 @@ struct ModelHeader {
 // INVALID_ARGUMENT names file, offset, key or tensor, found and expected.
 absl::StatusOr<std::unique_ptr<ModelHeader>> ReadModelHeader(const ModelFile& file);
 
-// From a header that was parsed before: the keys and the tensor table are checked for their meaning.
+// From a header that was parsed before: the keys and the tensor table are checked for their
+// meaning.
 absl::Status InterpretHeader(const ModelFile& file, ModelHeader& header);
 
 }  // namespace quire

@@ -15,7 +15,8 @@ namespace {
 
 absl::Status CheckRopeFactors(const ModelFile& file, std::span<const float> factors) {
   for (const float f : factors) {
-    if (!(f > 0)) return file.Error(absl::StrCat("tensor rope_freqs.weight: found ", f, ", expected above 0"));
+    if (!(f > 0))
+      return file.Error(absl::StrCat("tensor rope_freqs.weight: found ", f, ", expected above 0"));
   }
   return absl::OkStatus();
 }

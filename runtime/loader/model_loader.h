@@ -1,4 +1,5 @@
-// Reads a model file, checks all of it, and packs its weights. One call, any thread; uses the given pool.
+// Reads a model file, checks all of it, and packs its weights. One call, any thread; uses the given
+// pool.
 #pragma once
 
 #include <functional>
@@ -19,17 +20,19 @@ struct LoadedModel {
   ModelWeights weights;  // views into arena
   VocabData vocab;
   Arena arena;
-  std::string sha256;    // hex digest of the file
-  std::vector<std::string> warnings;  // what the file holds and we ignore, one sentence each; for the log
+  std::string sha256;  // hex digest of the file
+  std::vector<std::string>
+      warnings;  // what the file holds and we ignore, one sentence each; for the log
 };
 
 struct LoadOptions {
   WorkerPool* pool = nullptr;  // required
-  std::function<void(size_t done_bytes, size_t total_bytes)> progress;  // optional, from the calling thread
+  std::function<void(size_t done_bytes, size_t total_bytes)>
+      progress;  // optional, from the calling thread
 };
 
-// INVALID_ARGUMENT names file, offset, key or tensor, found and expected; NOT_FOUND if it cannot be opened.
-// After return no page of the file is used.
+// INVALID_ARGUMENT names file, offset, key or tensor, found and expected; NOT_FOUND if it cannot be
+// opened. After return no page of the file is used.
 absl::StatusOr<LoadedModel> LoadModel(const std::string& path, const LoadOptions& options);
 
 }  // namespace quire

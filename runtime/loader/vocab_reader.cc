@@ -24,14 +24,15 @@ std::vector<TokenKind> ReadKinds(KeyReader& keys, size_t vocab_size) {
   std::vector<TokenKind> kinds;
   const std::vector<int32_t> stored = keys.Ints(kKey, kMaxVocab);
   if (stored.size() != vocab_size) {
-    keys.Problem(kKey, absl::StrCat("found ", stored.size(), " entries, expected one for each of ", vocab_size,
-                                    " tokens"));
+    keys.Problem(kKey, absl::StrCat("found ", stored.size(), " entries, expected one for each of ",
+                                    vocab_size, " tokens"));
     return kinds;
   }
   kinds.reserve(stored.size());
   for (size_t id = 0; id < stored.size(); ++id) {
     if (stored[id] < 1 || stored[id] > 6) {
-      keys.Problem(kKey, absl::StrCat("found ", stored[id], " for token ", id, ", expected 1 to 6"));
+      keys.Problem(kKey,
+                   absl::StrCat("found ", stored[id], " for token ", id, ", expected 1 to 6"));
       return kinds;
     }
     kinds.push_back(TokenKind{static_cast<uint8_t>(stored[id])});
@@ -49,8 +50,9 @@ void WarnOfDuplicates(const VocabData& vocab, std::vector<std::string>& warnings
     if (sorted[i] == sorted[i - 1] && repeated++ == 0) first = sorted[i];
   }
   if (repeated > 0) {
-    warnings.push_back(absl::StrCat("key tokenizer.ggml.tokens: ", repeated, " pieces are repeated, for one \"",
-                                    Printable(first), "\"; the lowest id wins"));
+    warnings.push_back(absl::StrCat("key tokenizer.ggml.tokens: ", repeated,
+                                    " pieces are repeated, for one \"", Printable(first),
+                                    "\"; the lowest id wins"));
   }
 }
 
@@ -60,7 +62,8 @@ VocabData ReadVocab(KeyReader& keys, std::vector<std::string>& warnings) {
   VocabData vocab;
   vocab.model = keys.String("tokenizer.ggml.model");
   const bool bpe = vocab.model == "gpt2";
-  vocab.pre_tokenizer = keys.String("tokenizer.ggml.pre", bpe ? std::nullopt : std::optional<std::string>(""));
+  vocab.pre_tokenizer =
+      keys.String("tokenizer.ggml.pre", bpe ? std::nullopt : std::optional<std::string>(""));
   vocab.pieces = keys.Strings("tokenizer.ggml.tokens", kMaxVocab);
   if (keys.Has("tokenizer.ggml.tokens") && vocab.pieces.empty()) {
     keys.Problem("tokenizer.ggml.tokens", "found no tokens, expected at least 1");

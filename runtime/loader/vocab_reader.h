@@ -8,7 +8,8 @@ namespace quire {
 
 inline constexpr uint32_t kMaxVocab = 1 << 22;
 
-// Sizes agree and every id is in range if keys.status() is OK afterwards. `warnings` is appended to.
+// Sizes agree and every id is in range if keys.status() is OK afterwards. `warnings` is appended
+// to.
 VocabData ReadVocab(KeyReader& keys, std::vector<std::string>& warnings);
 
 }  // namespace quire

@@ -8,9 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/kernels/pack.h"
 
-// Each worker packs its own contiguous range of a matrix's panels, the range that it also reads in the linear
-// kernels, so pages land near the core that uses them. It reads whole panels of rows into a buffer of its own:
-// panels do not depend on each other, so a buffer of rows packs as a small matrix.
+// Each worker packs its own contiguous range of a matrix's panels, the range that it also reads in
+// the linear kernels, so pages land near the core that uses them. It reads whole panels of rows
+// into a buffer of its own: panels do not depend on each other, so a buffer of rows packs as a
+// small matrix.
 namespace quire {
 namespace {
 
@@ -23,8 +24,9 @@ size_t RowBytes(const PackedMatrix& m) {
 
 absl::Status NonFiniteError(const ModelFile& file, const GgufTensor& tensor, uint64_t block) {
   const DTypeTraits& t = TraitsOf(tensor.type);
-  return file.Error(absl::StrCat("tensor ", tensor.name, ": found NaN or infinity at or after element ",
-                                 block * static_cast<uint64_t>(t.block_elements), ", expected finite weights"));
+  return file.Error(
+      absl::StrCat("tensor ", tensor.name, ": found NaN or infinity at or after element ",
+                   block * static_cast<uint64_t>(t.block_elements), ", expected finite weights"));
 }
 
 absl::Status PackRange(const ModelFile& file, const WeightPlan::Entry& entry, IndexRange panels,
@@ -40,7 +42,8 @@ absl::Status PackRange(const ModelFile& file, const WeightPlan::Entry& entry, In
     const int32_t rows = std::min(end * kPanelRows, m.rows) - row;
     const uint64_t at = static_cast<uint64_t>(row) * row_bytes;
     const std::span<std::byte> src(buffer.data(), static_cast<size_t>(rows) * row_bytes);
-    if (absl::Status status = file.ReadAt(entry.tensor->begin + at, src); !status.ok()) return status;
+    if (absl::Status status = file.ReadAt(entry.tensor->begin + at, src); !status.ok())
+      return status;
     if (const auto block = FindNonFinite(m.type, src)) {
       return NonFiniteError(file, *entry.tensor, at / block_bytes + *block);
     }
@@ -51,8 +54,8 @@ absl::Status PackRange(const ModelFile& file, const WeightPlan::Entry& entry, In
   return absl::OkStatus();
 }
 
-absl::Status PackMatrix(const ModelFile& file, const WeightPlan::Entry& entry, Arena& arena, WorkerPool& pool,
-                        std::vector<std::vector<std::byte>>& buffers) {
+absl::Status PackMatrix(const ModelFile& file, const WeightPlan::Entry& entry, Arena& arena,
+                        WorkerPool& pool, std::vector<std::vector<std::byte>>& buffers) {
   PackedMatrix& m = *entry.matrix;
   std::byte* dst = arena.Take(PackedBytes(m.type, m.rows, m.cols)).data();
   const size_t least = RowBytes(m) * static_cast<size_t>(kPanelRows);
@@ -60,7 +63,8 @@ absl::Status PackMatrix(const ModelFile& file, const WeightPlan::Entry& entry, A
   std::vector<absl::Status> statuses(buffers.size());
   pool.Run([&](int32_t worker) {
     const auto w = static_cast<size_t>(worker);
-    statuses[w] = PackRange(file, entry, SplitEvenly(m.panels(), worker, pool.size()), buffers[w], dst);
+    statuses[w] =
+        PackRange(file, entry, SplitEvenly(m.panels(), worker, pool.size()), buffers[w], dst);
   });
   for (const absl::Status& status : statuses) {
     if (!status.ok()) return status;
@@ -87,9 +91,15 @@ struct ScalePlaces {
 };
 ScalePlaces ScalesOf(DType type) {
   switch (type) {
-    case DType::kQ4_1: case DType::kQ5_1: case DType::kQ4_K: case DType::kQ5_K: return {0, 2};
-    case DType::kQ6_K: return {208, 1};
-    default: return {0, 1};
+    case DType::kQ4_1:
+    case DType::kQ5_1:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+      return {0, 2};
+    case DType::kQ6_K:
+      return {208, 1};
+    default:
+      return {0, 1};
   }
 }
 
@@ -101,12 +111,14 @@ uint16_t HalfAt(const std::byte* p) {
 
 // f16 and bf16 are finite unless all exponent bits are set.
 template <uint16_t kExponent>
-std::optional<uint64_t> FindNonFiniteHalf(std::span<const std::byte> data, size_t stride, ScalePlaces places) {
+std::optional<uint64_t> FindNonFiniteHalf(std::span<const std::byte> data, size_t stride,
+                                          ScalePlaces places) {
   const size_t count = data.size() / stride;
   for (size_t i = 0; i < count; ++i) {
     const std::byte* block = data.data() + i * stride + places.first;
     bool bad = false;
-    for (size_t s = 0; s < places.count; ++s) bad |= (HalfAt(block + 2 * s) & kExponent) == kExponent;
+    for (size_t s = 0; s < places.count; ++s)
+      bad |= (HalfAt(block + 2 * s) & kExponent) == kExponent;
     if (bad) return i;
   }
   return std::nullopt;
@@ -116,18 +128,22 @@ std::optional<uint64_t> FindNonFiniteHalf(std::span<const std::byte> data, size_
 
 std::optional<uint64_t> FindNonFinite(DType type, std::span<const std::byte> blocks) {
   if (type == DType::kBF16) return FindNonFiniteHalf<0x7f80>(blocks, 2, {0, 1});
-  if (type == DType::kF32) return FindNonFiniteHalf<0x7f80>(blocks, 4, {2, 1});  // its upper half is a bf16
-  return FindNonFiniteHalf<0x7c00>(blocks, static_cast<size_t>(TraitsOf(type).block_bytes), ScalesOf(type));
+  if (type == DType::kF32)
+    return FindNonFiniteHalf<0x7f80>(blocks, 4, {2, 1});  // its upper half is a bf16
+  return FindNonFiniteHalf<0x7c00>(blocks, static_cast<size_t>(TraitsOf(type).block_bytes),
+                                   ScalesOf(type));
 }
 
-absl::Status PackWeights(const ModelFile& file, const WeightPlan& plan, Arena& arena, WorkerPool& pool,
+absl::Status PackWeights(const ModelFile& file, const WeightPlan& plan, Arena& arena,
+                         WorkerPool& pool,
                          const std::function<void(size_t done, size_t total)>& progress) {
   std::vector<std::vector<std::byte>> buffers(static_cast<size_t>(pool.size()));
   size_t total = 0, done = 0;
   for (const WeightPlan::Entry& entry : plan.entries) total += entry.tensor->bytes;
   for (const WeightPlan::Entry& entry : plan.entries) {
-    const absl::Status status = entry.matrix != nullptr ? PackMatrix(file, entry, arena, pool, buffers)
-                                                        : ReadVector(file, entry, arena);
+    const absl::Status status = entry.matrix != nullptr
+                                    ? PackMatrix(file, entry, arena, pool, buffers)
+                                    : ReadVector(file, entry, arena);
     if (!status.ok()) return status;
     done += entry.tensor->bytes;
     if (progress) progress(done, total);

@@ -10,7 +10,8 @@
 namespace quire {
 namespace {
 
-// Sums sizes first, hands out spans second: the same walk over the same list, so the two cannot differ.
+// Sums sizes first, hands out spans second: the same walk over the same list, so the two cannot
+// differ.
 class Layout {
  public:
   explicit Layout(Arena* arena) : arena_(arena) {}
@@ -23,7 +24,8 @@ class Layout {
   ActBuffer TakeActs(int32_t rows, int32_t cols) {
     ActBuffer buffer;
     buffer.f32 = Take<float>(int64_t{rows} * cols);
-    // Whole blocks of 32: a model of float weights alone may have other widths, and never reads the int8 part.
+    // Whole blocks of 32: a model of float weights alone may have other widths, and never reads the
+    // int8 part.
     const int32_t padded = (cols + kQuantBlock - 1) / kQuantBlock * kQuantBlock;
     const std::span<std::byte> bytes = Take<std::byte>(ActBufferBytes(rows, padded));
     if (arena_ == nullptr) return buffer;
@@ -60,7 +62,8 @@ void Fill(Activations& a, const ModelConfig& c, const ActivationSizes& sizes, La
 
 }  // namespace
 
-absl::StatusOr<Activations> Activations::Create(const ModelConfig& config, const ActivationSizes& sizes) {
+absl::StatusOr<Activations> Activations::Create(const ModelConfig& config,
+                                                const ActivationSizes& sizes) {
   Activations activations;
   Layout measure(nullptr);
   Fill(activations, config, sizes, measure);

@@ -15,8 +15,10 @@ CpuModelOptions WithDefaults(const ModelConfig& config, CpuModelOptions options)
   return options;
 }
 
-RopeOptions RopeOptionsOf(const ModelConfig& config, const ModelWeights& weights, int32_t context_tokens) {
-  return {.pairs = config.rope_kind == RopeKind::kInterleaved ? RopePairs::kInterleaved : RopePairs::kHalfSplit,
+RopeOptions RopeOptionsOf(const ModelConfig& config, const ModelWeights& weights,
+                          int32_t context_tokens) {
+  return {.pairs = config.rope_kind == RopeKind::kInterleaved ? RopePairs::kInterleaved
+                                                              : RopePairs::kHalfSplit,
           .dims = config.rope_dims,
           .context_tokens = context_tokens,
           .theta = config.rope_theta,
@@ -37,21 +39,21 @@ CpuModelRunner::CpuModelRunner(const ModelConfig& config, const ModelWeights& we
       options_(options),
       rope_(RopeOptionsOf(config, weights, options.context_tokens)) {}
 
-absl::StatusOr<std::unique_ptr<CpuModelRunner>> CpuModelRunner::Create(const ModelConfig& config,
-                                                                       const ModelWeights& weights,
-                                                                       const CpuModelOptions& given) {
+absl::StatusOr<std::unique_ptr<CpuModelRunner>> CpuModelRunner::Create(
+    const ModelConfig& config, const ModelWeights& weights, const CpuModelOptions& given) {
   CHECK(given.pool != nullptr);
   CHECK_GE(given.num_blocks, 1);
   const CpuModelOptions options = WithDefaults(config, given);
   std::unique_ptr<CpuModelRunner> runner(new CpuModelRunner(config, weights, options));
-  ASSIGN_OR_RETURN(runner->kv_, KvPool::Create(LayoutOf(config, options.kv_dtype), config.num_layers,
-                                               options.num_blocks));
+  ASSIGN_OR_RETURN(runner->kv_, KvPool::Create(LayoutOf(config, options.kv_dtype),
+                                               config.num_layers, options.num_blocks));
   ASSIGN_OR_RETURN(runner->activations_,
                    Activations::Create(config, {.max_rows = options.max_rows,
                                                 .max_logits_rows = options.max_seqs,
                                                 .workers = options.pool->size()}));
   AttentionOptions attention;
-  attention.shape = {config.num_heads, config.num_kv_heads, config.head_dim, config.attention_scale};
+  attention.shape = {config.num_heads, config.num_kv_heads, config.head_dim,
+                     config.attention_scale};
   attention.kv_dtype = options.kv_dtype;
   attention.num_layers = config.num_layers;
   attention.workers = options.pool->size();
@@ -85,10 +87,12 @@ StepOutput CpuModelRunner::Forward(const StepBatch& batch) {
   const int64_t begin_ticks = static_cast<int64_t>(__builtin_ia32_rdtsc());
   attention_->Plan(batch);
   const Step step{config_, weights_, rope_, kv_, *attention_, *options_.pool, activations_, &batch};
-  options_.pool->Run([&](int32_t worker) { LlamaStep(step, worker, worker == 0 ? profile_ : nullptr); });
+  options_.pool->Run(
+      [&](int32_t worker) { LlamaStep(step, worker, worker == 0 ? profile_ : nullptr); });
   if (profile_ != nullptr) {
     profile_->step_ticks += static_cast<int64_t>(__builtin_ia32_rdtsc()) - begin_ticks;
-    profile_->step_nanos += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+    profile_->step_nanos +=
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
     CountStep(batch);
   }
   const size_t groups = activations_.group_max.size() / static_cast<size_t>(options_.max_seqs);

@@ -1,5 +1,6 @@
-// A transformer on the CPU: executes one step over the paged KV cache. Engine thread only, not re-entrant; the work
-// runs on the given pool. Owns KV pool, activations and kernels; config, weights and pool outlive it.
+// A transformer on the CPU: executes one step over the paged KV cache. Engine thread only, not
+// re-entrant; the work runs on the given pool. Owns KV pool, activations and kernels; config,
+// weights and pool outlive it.
 #pragma once
 
 #include <memory>
@@ -19,17 +20,17 @@ namespace quire {
 
 struct CpuModelOptions {
   KvDType kv_dtype = KvDType::kBF16;
-  int32_t num_blocks = 0;       // of the KV pool, >= 1
-  int32_t max_rows = 128;       // tokens of a step
-  int32_t max_seqs = 64;        // sequences of a step, each with at most one logits row
-  int32_t context_tokens = 0;   // longest sequence; 0 = the model's
-  WorkerPool* pool = nullptr;   // required
+  int32_t num_blocks = 0;      // of the KV pool, >= 1
+  int32_t max_rows = 128;      // tokens of a step
+  int32_t max_seqs = 64;       // sequences of a step, each with at most one logits row
+  int32_t context_tokens = 0;  // longest sequence; 0 = the model's
+  WorkerPool* pool = nullptr;  // required
 };
 
 class CpuModelRunner final : public ModelRunner {
  public:
-  // Reserves and touches all memory and generates all kernels. RESOURCE_EXHAUSTED if memory is refused,
-  // INVALID_ARGUMENT for a shape that the kernels cannot serve.
+  // Reserves and touches all memory and generates all kernels. RESOURCE_EXHAUSTED if memory is
+  // refused, INVALID_ARGUMENT for a shape that the kernels cannot serve.
   static absl::StatusOr<std::unique_ptr<CpuModelRunner>> Create(const ModelConfig& config,
                                                                 const ModelWeights& weights,
                                                                 const CpuModelOptions& options);
@@ -46,7 +47,8 @@ class CpuModelRunner final : public ModelRunner {
   void SetProfile(StepProfile* profile) { profile_ = profile; }
 
  private:
-  CpuModelRunner(const ModelConfig& config, const ModelWeights& weights, const CpuModelOptions& options);
+  CpuModelRunner(const ModelConfig& config, const ModelWeights& weights,
+                 const CpuModelOptions& options);
   void CountStep(const StepBatch& batch);
 
   const ModelConfig& config_;

@@ -1,5 +1,5 @@
-// The forward pass of the llama family: RMSNorm, rotary positions, grouped-query attention, SwiGLU. Called by every
-// kernel worker inside one WorkerPool::Run.
+// The forward pass of the llama family: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
+// Called by every kernel worker inside one WorkerPool::Run.
 #pragma once
 
 #include "runtime/model/step_profile.h"

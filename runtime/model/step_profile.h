@@ -1,5 +1,5 @@
-// Where the time of a step goes, phase by phase, seen by worker 0. Off unless a bench asks for it. Engine thread
-// only; a plain value.
+// Where the time of a step goes, phase by phase, seen by worker 0. Off unless a bench asks for it.
+// Engine thread only; a plain value.
 #pragma once
 
 #include <array>
@@ -8,15 +8,26 @@
 
 namespace quire {
 
-enum class Phase : uint8_t { kEmbed, kNorm, kQkv, kRope, kAttention, kOutput, kGateUp, kDown, kLogits };
+enum class Phase : uint8_t {
+  kEmbed,
+  kNorm,
+  kQkv,
+  kRope,
+  kAttention,
+  kOutput,
+  kGateUp,
+  kDown,
+  kLogits
+};
 inline constexpr std::array<std::string_view, 9> kPhaseNames = {
-    "embed", "norm_quantize", "qkv", "rope_append", "attention", "out_proj", "gate_up", "down", "lm_head"};
+    "embed",    "norm_quantize", "qkv",  "rope_append", "attention",
+    "out_proj", "gate_up",       "down", "lm_head"};
 
 struct StepProfile {
   std::array<int64_t, kPhaseNames.size()> ticks{};  // of the time-stamp counter
   int64_t step_ticks = 0, step_nanos = 0;           // of whole steps, to turn ticks into time
   int64_t steps = 0, rows = 0, logits_rows = 0;
-  int64_t attention_macs = 0, kv_bytes = 0;         // over all layers
+  int64_t attention_macs = 0, kv_bytes = 0;  // over all layers
 
   double Microseconds(Phase phase) const {
     if (step_ticks == 0) return 0;
@@ -29,7 +40,8 @@ struct StepProfile {
 class PhaseTimer {
  public:
   explicit PhaseTimer(StepProfile* profile)
-      : profile_(profile), last_(profile == nullptr ? 0 : static_cast<int64_t>(__builtin_ia32_rdtsc())) {}
+      : profile_(profile),
+        last_(profile == nullptr ? 0 : static_cast<int64_t>(__builtin_ia32_rdtsc())) {}
 
   void Lap(Phase phase) {
     if (profile_ == nullptr) return;

@@ -14,9 +14,10 @@
 namespace quire {
 namespace {
 
-constexpr int32_t kRowGrain = 4;       // rows of norm and quantise, about 2 us
-constexpr int32_t kAppendGrain = 8;    // (KV head, row) pairs, about 4 us
-constexpr int32_t kGrainsPerPart = 6;  // of a product: what a slow processor holds up is a sixth of its part
+constexpr int32_t kRowGrain = 4;     // rows of norm and quantise, about 2 us
+constexpr int32_t kAppendGrain = 8;  // (KV head, row) pairs, about 4 us
+// Of a product: what a slow processor holds up is a sixth of its part.
+constexpr int32_t kGrainsPerPart = 6;
 
 // The first `rows` x `cols` of a buffer made for at least as many.
 ActRows ViewOf(const ActBuffer& buffer, int32_t rows, int32_t cols) {
@@ -26,8 +27,8 @@ ActRows ViewOf(const ActBuffer& buffer, int32_t rows, int32_t cols) {
   return view;
 }
 
-// Prepares `rows` rows of `cols` by fn(view, begin, end): few rows by every worker for itself, in its own buffer and
-// without a barrier; else shared, in the common buffer.
+// Prepares `rows` rows of `cols` by fn(view, begin, end): few rows by every worker for itself, in
+// its own buffer and without a barrier; else shared, in the common buffer.
 template <typename F>
 ActRows PrepareRows(const Step& step, int32_t worker, int32_t rows, int32_t cols, F&& fn) {
   if (rows <= kPrivateRows) {
@@ -36,31 +37,37 @@ ActRows PrepareRows(const Step& step, int32_t worker, int32_t rows, int32_t cols
     return view;
   }
   const ActRows view = ViewOf(step.act.hidden, rows, cols);
-  step.pool.Share(worker, rows, kRowGrain, [&](int32_t begin, int32_t end) { fn(view, begin, end); });
+  step.pool.Share(worker, rows, kRowGrain,
+                  [&](int32_t begin, int32_t end) { fn(view, begin, end); });
   return view;
 }
 
 float* MutableRow(const ActRows& rows, int32_t row) {
-  return const_cast<float*>(rows.f32) + row * rows.f32_stride;  // buffers are ours; kernels see them const
+  return const_cast<float*>(rows.f32) +
+         row * rows.f32_stride;  // buffers are ours; kernels see them const
 }
 
-// Adds the int8 form of rows that are in place as f32, if they divide into blocks; else only f32 products follow.
+// Adds the int8 form of rows that are in place as f32, if they divide into blocks; else only f32
+// products follow.
 void QuantizeIfWhole(const ActRows& rows, int32_t begin, int32_t end) {
   if (rows.cols % kQuantBlock == 0) QuantizeRows(rows, begin, end);
 }
 
 int32_t RoundDown(int32_t value, int32_t multiple) { return value / multiple * multiple; }
 
-void NormInto(const Step& step, std::span<const float> weight, const ActRows& out, IndexRange rows) {
+void NormInto(const Step& step, std::span<const float> weight, const ActRows& out,
+              IndexRange rows) {
   const int32_t hidden = step.config.hidden_size;
   for (int32_t row = rows.begin; row < rows.end; ++row) {
-    RmsNorm(step.act.x.data() + int64_t{row} * hidden, weight.data(), step.config.rms_eps, hidden, MutableRow(out, row));
+    RmsNorm(step.act.x.data() + int64_t{row} * hidden, weight.data(), step.config.rms_eps, hidden,
+            MutableRow(out, row));
   }
   QuantizeIfWhole(out, rows.begin, rows.end);
 }
 
-// Asks for the lines that appending a row will write: a K column touches a line per pair of dims, all cold when the
-// row's sequence last ran a step ago. Rows of one block follow each other in a prefill and share their lines.
+// Asks for the lines that appending a row will write: a K column touches a line per pair of dims,
+// all cold when the row's sequence last ran a step ago. Rows of one block follow each other in a
+// prefill and share their lines.
 void PrefetchSlot(const KvLayerView& kv, std::span<const KvSlot> slots, int32_t row, int32_t head) {
   const BlockId block = BlockOf(slots[row]);
   if (row > 0 && block == BlockOf(slots[row - 1])) return;
@@ -75,10 +82,11 @@ void PrefetchSlot(const KvLayerView& kv, std::span<const KvSlot> slots, int32_t 
   for (size_t i = 0; i < v_bytes; i += 64) __builtin_prefetch(v + i, 1);
 }
 
-// Panels that are computed at a time: so few that rows x columns stay in L2 and that a worker's part has several,
-// a multiple of `unit`.
+// Panels that are computed at a time: so few that rows x columns stay in L2 and that a worker's
+// part has several, a multiple of `unit`.
 int32_t PanelGrain(const Step& step, int32_t panels, int32_t rows, int32_t unit) {
-  const int32_t fit = kTileFloats / rows / kPanelRows, share = panels / step.pool.size() / kGrainsPerPart;
+  const int32_t fit = kTileFloats / rows / kPanelRows,
+                share = panels / step.pool.size() / kGrainsPerPart;
   return std::max(unit, RoundDown(std::min(fit, share), unit));
 }
 
@@ -103,7 +111,9 @@ void CopyAndEmbed(const Step& step, int32_t worker) {
 
 ActRows NormRows(const Step& step, int32_t worker, std::span<const float> weight) {
   return PrepareRows(step, worker, step.rows(), step.config.hidden_size,
-                     [&](const ActRows& out, int32_t begin, int32_t end) { NormInto(step, weight, out, {begin, end}); });
+                     [&](const ActRows& out, int32_t begin, int32_t end) {
+                       NormInto(step, weight, out, {begin, end});
+                     });
 }
 
 ActRows NormRowsWithResidual(const Step& step, int32_t worker, std::span<const float> weight) {
@@ -112,12 +122,13 @@ ActRows NormRowsWithResidual(const Step& step, int32_t worker, std::span<const f
     view.rows = 2 * rows;
     return view;
   };
-  return with_residuals(
-      PrepareRows(step, worker, rows, step.config.hidden_size, [&](const ActRows& out, int32_t begin, int32_t end) {
-        NormInto(step, weight, out, {begin, end});
-        if (out.cols % kQuantBlock != 0) return;
-        for (int32_t row = begin; row < end; ++row) QuantizeResidual(with_residuals(out), row, rows + row);
-      }));
+  return with_residuals(PrepareRows(step, worker, rows, step.config.hidden_size,
+                                    [&](const ActRows& out, int32_t begin, int32_t end) {
+                                      NormInto(step, weight, out, {begin, end});
+                                      if (out.cols % kQuantBlock != 0) return;
+                                      for (int32_t row = begin; row < end; ++row)
+                                        QuantizeResidual(with_residuals(out), row, rows + row);
+                                    }));
 }
 
 void ProjectQkv(const Step& step, int32_t worker, const LayerWeights& layer, const ActRows& h) {
@@ -130,8 +141,10 @@ void ProjectQkv(const Step& step, int32_t worker, const LayerWeights& layer, con
     for (const PackedMatrix* w : parts) {
       const PanelRange range = {std::max(begin - first, 0), std::min(end - first, w->panels())};
       if (range.begin < range.end) {
-        const int32_t computed = w == &layer.wv && UsesQuantizedActivations(w->type) ? h.rows : step.rows();
-        Linear(*w, range, h.Slice(0, computed), {out, step.qkv_cols()}, step.act.workers[worker].linear);
+        const int32_t computed =
+            w == &layer.wv && UsesQuantizedActivations(w->type) ? h.rows : step.rows();
+        Linear(*w, range, h.Slice(0, computed), {out, step.qkv_cols()},
+               step.act.workers[worker].linear);
       }
       first += w->panels();
       out += w->rows;
@@ -151,7 +164,8 @@ void RotateAndAppend(const Step& step, int32_t worker, int32_t layer) {
   // Items are (KV head, row), heads outside: a KV head's rows are appended together.
   step.pool.Share(worker, rows * c.num_kv_heads, kAppendGrain, [&](int32_t item, int32_t last) {
     while (item < last) {
-      const int32_t head = item / rows, begin = item % rows, end = std::min(rows, begin + last - item);
+      const int32_t head = item / rows, begin = item % rows,
+                    end = std::min(rows, begin + last - item);
       for (int32_t row = begin; row < end; ++row) {
         if (row + 1 < end) PrefetchSlot(kv, step.batch->slots, row + 1, head);
         const float* f = step.act.rope.data() + row * factors;
@@ -169,7 +183,8 @@ void RotateAndAppend(const Step& step, int32_t worker, int32_t layer) {
 }
 
 void Attend(const Step& step, int32_t worker, int32_t layer) {
-  const AttentionIo io = {step.act.qkv.data(), step.qkv_cols(), step.act.attention.data(), step.q_cols()};
+  const AttentionIo io = {step.act.qkv.data(), step.qkv_cols(), step.act.attention.data(),
+                          step.q_cols()};
   step.attention.Run(worker, layer, step.kv.Layer(layer), io);
   step.pool.Barrier();
 }
@@ -188,24 +203,28 @@ ActRows AttentionRows(const Step& step, int32_t worker) {
 
 void AddProduct(const Step& step, int32_t worker, const PackedMatrix& w, const ActRows& h) {
   WorkerScratch& scratch = step.act.workers[worker];
-  step.pool.Share(worker, w.panels(), PanelGrain(step, w.panels(), h.rows, 1), [&](int32_t begin, int32_t end) {
-    const int32_t col = begin * kPanelRows, cols = std::min(end * kPanelRows, w.rows) - col;
-    Linear(w, {begin, end}, h, {scratch.tile.data() - col, cols}, scratch.linear);
-    for (int32_t row = 0; row < h.rows; ++row) {
-      AddTo(step.act.x.data() + int64_t{row} * w.rows + col, scratch.tile.data() + int64_t{row} * cols, cols);
-    }
-  });
+  step.pool.Share(
+      worker, w.panels(), PanelGrain(step, w.panels(), h.rows, 1), [&](int32_t begin, int32_t end) {
+        const int32_t col = begin * kPanelRows, cols = std::min(end * kPanelRows, w.rows) - col;
+        Linear(w, {begin, end}, h, {scratch.tile.data() - col, cols}, scratch.linear);
+        for (int32_t row = 0; row < h.rows; ++row) {
+          AddTo(step.act.x.data() + int64_t{row} * w.rows + col,
+                scratch.tile.data() + int64_t{row} * cols, cols);
+        }
+      });
 }
 
 void GateAndUp(const Step& step, int32_t worker, const LayerWeights& layer, const ActRows& h) {
-  constexpr int32_t kUnit = kQuantBlock / kPanelRows;  // panels of one block of the quantised result
+  // Panels of one block of the quantised result.
+  constexpr int32_t kUnit = kQuantBlock / kPanelRows;
   const int32_t panels = layer.gate.panels(), units = (panels + kUnit - 1) / kUnit;
   const int32_t grain = PanelGrain(step, panels, h.rows, kUnit) / kUnit;
   WorkerScratch& scratch = step.act.workers[worker];
   const ActRows out = FfnRows(step);
   step.pool.Share(worker, units, grain, [&](int32_t first, int32_t last) {
     const PanelRange range = {first * kUnit, std::min(last * kUnit, panels)};
-    const int32_t col = range.begin * kPanelRows, cols = std::min(range.end * kPanelRows, layer.gate.rows) - col;
+    const int32_t col = range.begin * kPanelRows,
+                  cols = std::min(range.end * kPanelRows, layer.gate.rows) - col;
     float* gate = scratch.tile.data();
     float* up = gate + int64_t{h.rows} * cols;
     Linear(layer.gate, range, h, {gate - col, cols}, scratch.linear);
@@ -218,7 +237,9 @@ void GateAndUp(const Step& step, int32_t worker, const LayerWeights& layer, cons
   });
 }
 
-ActRows FfnRows(const Step& step) { return ViewOf(step.act.ffn, step.rows(), step.config.ffn_size); }
+ActRows FfnRows(const Step& step) {
+  return ViewOf(step.act.ffn, step.rows(), step.config.ffn_size);
+}
 
 void Logits(const Step& step, int32_t worker) {
   const StepBatch& batch = *step.batch;
@@ -230,8 +251,8 @@ void Logits(const Step& step, int32_t worker) {
       for (int32_t i = 0; i < seq.logits_count; ++i) {
         const int32_t to = seq.logits_begin + i, from = last - seq.logits_count + i;
         if (to < begin || to >= end) continue;
-        RmsNorm(step.act.x.data() + int64_t{from} * hidden, step.weights.output_norm.data(), step.config.rms_eps,
-                hidden, MutableRow(out, to));
+        RmsNorm(step.act.x.data() + int64_t{from} * hidden, step.weights.output_norm.data(),
+                step.config.rms_eps, hidden, MutableRow(out, to));
       }
     }
     QuantizeIfWhole(out, begin, end);
@@ -245,7 +266,8 @@ void Logits(const Step& step, int32_t worker) {
   step.pool.Share(worker, groups, 1, [&](int32_t g, int32_t) {
     const int32_t end = std::min((g + 1) * kGroupPanels, head.panels());
     const int32_t col = g * kLogitGroup, cols = std::min(kLogitGroup, vocab - col);
-    Linear(head, {g * kGroupPanels, end}, h, {step.act.logits.data(), vocab}, step.act.workers[worker].linear);
+    Linear(head, {g * kGroupPanels, end}, h, {step.act.logits.data(), vocab},
+           step.act.workers[worker].linear);
     for (int32_t row = 0; row < h.rows; ++row) {
       GroupMaxima(step.act.logits.data() + int64_t{row} * vocab + col, cols,
                   &step.act.group_max[int64_t{row} * groups + g]);

@@ -1,5 +1,5 @@
-// Views of a loaded model's weights. Immutable after load, any thread; the memory belongs to the arena that
-// the loader returns beside them. Shapes are [outputs, inputs].
+// Views of a loaded model's weights. Immutable after load, any thread; the memory belongs to the
+// arena that the loader returns beside them. Shapes are [outputs, inputs].
 #pragma once
 
 #include <span>
@@ -20,13 +20,13 @@ struct LayerWeights {
 };
 
 struct ModelWeights {
-  PackedMatrix embedding;                 // [vocab, hidden], read by rows
+  PackedMatrix embedding;  // [vocab, hidden], read by rows
   std::vector<LayerWeights> layers;
-  std::span<const float> output_norm;     // [hidden]
-  PackedMatrix lm_head;                   // [vocab, hidden]; the embedding itself when tied
-  std::span<const float> rope_factors;    // [rope_dims / 2] frequency divisors, empty = none
-  size_t bytes = 0;                       // packed bytes of all of it
-  size_t bytes_per_token = 0;             // packed bytes that one decode step reads
+  std::span<const float> output_norm;   // [hidden]
+  PackedMatrix lm_head;                 // [vocab, hidden]; the embedding itself when tied
+  std::span<const float> rope_factors;  // [rope_dims / 2] frequency divisors, empty = none
+  size_t bytes = 0;                     // packed bytes of all of it
+  size_t bytes_per_token = 0;           // packed bytes that one decode step reads
 };
 
 }  // namespace quire

@@ -15,17 +15,18 @@
 namespace quire {
 namespace {
 
-constexpr int32_t kM = 32, kN = 64, kK = 64;  // of the f32 product: A, B and C stay in the first-level cache
+constexpr int32_t kM = 32, kN = 64,
+                  kK = 64;  // of the f32 product: A, B and C stay in the first-level cache
 constexpr uint64_t kMiB = 1 << 20;
-constexpr int kSlices = 8;   // of the buffer
-constexpr int kRounds = 3;   // at least, per value
+constexpr int kSlices = 8;  // of the buffer
+constexpr int kRounds = 3;  // at least, per value
 
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Calls `round` (with 0, 1, ...) at least `rounds` times and until `seconds` have passed; returns the shortest
-// round's time in seconds: the least disturbed.
+// Calls `round` (with 0, 1, ...) at least `rounds` times and until `seconds` have passed; returns
+// the shortest round's time in seconds: the least disturbed.
 template <typename F>
 double BestRound(double seconds, int rounds, F&& round) {
   const double start = Seconds();
@@ -71,13 +72,15 @@ size_t ChooseProbeBytes(uint64_t last_level_cache_bytes, uint64_t free_bytes) {
 }
 
 absl::StatusOr<HostProbe> HostProbe::Create(WorkerPool* pool, const ProbeOptions& options) {
-  const size_t bytes =
-      options.buffer_bytes != 0 ? options.buffer_bytes : ChooseProbeBytes(LastLevelCacheBytes(), FreeBytes());
+  const size_t bytes = options.buffer_bytes != 0
+                           ? options.buffer_bytes
+                           : ChooseProbeBytes(LastLevelCacheBytes(), FreeBytes());
   ASSIGN_OR_RETURN(Arena buffer, Arena::Create(bytes));
   buffer.Touch();
   HostProbe probe(pool, options, std::move(buffer));
   probe.base_ = probe.buffer_.Take(probe.buffer_.size()).data();
-  absl::StatusOr<Brgemm> brgemm = Brgemm::Create({.m = kM, .n = kN, .k = kK, .lda = kK, .ldb = kN, .ldc = kN});
+  absl::StatusOr<Brgemm> brgemm =
+      Brgemm::Create({.m = kM, .n = kN, .k = kK, .lda = kK, .ldb = kN, .ldc = kN});
   probe.has_brgemm_ = brgemm.ok();
   if (brgemm.ok()) probe.brgemm_ = *std::move(brgemm);
   return probe;
@@ -86,7 +89,8 @@ absl::StatusOr<HostProbe> HostProbe::Create(WorkerPool* pool, const ProbeOptions
 HostProbe::HostProbe(WorkerPool* pool, const ProbeOptions& options, Arena buffer)
     : pool_(pool), seconds_(options.seconds_per_value), buffer_(std::move(buffer)) {}
 
-// Each round reads the next slice, so a line comes back only after the whole buffer: short rounds, yet from DRAM.
+// Each round reads the next slice, so a line comes back only after the whole buffer: short rounds,
+// yet from DRAM.
 double HostProbe::ReadGbps(int32_t readers) {
   std::atomic<uint64_t> sink = 0;
   const auto megabytes = static_cast<int32_t>(buffer_.size() / kMiB);
@@ -112,7 +116,8 @@ double HostProbe::F32Gflops() {
     float a[kM * kK], b[kK * kN], c[kM * kN];
   };
   std::vector<Buffers> buffers(static_cast<size_t>(pool_->size()));
-  std::vector<std::vector<std::byte>> scratch(buffers.size(), std::vector<std::byte>(brgemm_.scratch_bytes() + 64));
+  std::vector<std::vector<std::byte>> scratch(buffers.size(),
+                                              std::vector<std::byte>(brgemm_.scratch_bytes() + 64));
   const double best = BestRound(seconds_, kRounds, [&](int) {
     pool_->Run([&](int32_t worker) {
       Buffers& mine = buffers[static_cast<size_t>(worker)];
@@ -128,13 +133,15 @@ double HostProbe::Int8Gops() {
   constexpr int64_t kInt8Rounds = 100'000;
   std::vector<double> done(static_cast<size_t>(pool_->size()));
   const double best = BestRound(seconds_, kRounds, [&](int) {
-    pool_->Run([&](int32_t worker) { done[static_cast<size_t>(worker)] = RunInt8Rounds(kInt8Rounds); });
+    pool_->Run(
+        [&](int32_t worker) { done[static_cast<size_t>(worker)] = RunInt8Rounds(kInt8Rounds); });
   });
   return done[0] / best * 1e-9;
 }
 
 double HostProbe::BarrierNanos() {
-  constexpr int kBarriers = 50;  // few: a barrier takes milliseconds when other processes use the cores
+  // Few: a barrier takes milliseconds when other processes use the cores.
+  constexpr int kBarriers = 50;
   const double best = BestRound(seconds_, 1, [&](int) {
     pool_->Run([&](int32_t) {
       for (int i = 0; i < kBarriers; ++i) pool_->Barrier();
@@ -151,7 +158,8 @@ ProbeResult HostProbe::Run() {
   result.f32_gflops = F32Gflops();
   result.u8s8_gops = Int8Gops();
   result.barrier_ns = BarrierNanos();
-  result.ghz = static_cast<double>(kAdds) / BestRound(seconds_, kRounds, [](int) { RunAddChain(kAdds); }) * 1e-9;
+  result.ghz = static_cast<double>(kAdds) /
+               BestRound(seconds_, kRounds, [](int) { RunAddChain(kAdds); }) * 1e-9;
   return result;
 }
 

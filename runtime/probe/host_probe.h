@@ -1,6 +1,6 @@
-// What this host can do at this moment: memory bandwidth, arithmetic rates, cost of a barrier. Benchmarks print it
-// beside their results, so that ratios can be compared across machines and noisy minutes. Owner thread of the pool
-// only; owns one large buffer.
+// What this host can do at this moment: memory bandwidth, arithmetic rates, cost of a barrier.
+// Benchmarks print it beside their results, so that ratios can be compared across machines and
+// noisy minutes. Owner thread of the pool only; owns one large buffer.
 #pragma once
 
 #include <cstddef>
@@ -16,23 +16,26 @@ namespace quire {
 struct ProbeResult {
   double dram_gbps = 0;     // 1e9 bytes/s read by all workers together
   double dram_gbps_1t = 0;  // by one worker
-  double f32_gflops = 0;    // per worker, all working: brgemm 32x64x64; 0 if there is none at this level
-  double u8s8_gops = 0;     // per worker, all working: multiply-add counts as 2; 0 at the scalar level
-  double barrier_ns = 0;    // of all workers
-  double ghz = 0;           // core clock, one worker
+  // Per worker, all working: brgemm 32x64x64; 0 if there is none at this level.
+  double f32_gflops = 0;
+  double u8s8_gops = 0;  // per worker, all working: multiply-add counts as 2; 0 at the scalar level
+  double barrier_ns = 0;  // of all workers
+  double ghz = 0;         // core clock, one worker
 };
 
 struct ProbeOptions {
-  size_t buffer_bytes = 0;         // 0 = ChooseProbeBytes of this host
-  double seconds_per_value = 0.02; // at least one round each
+  size_t buffer_bytes = 0;          // 0 = ChooseProbeBytes of this host
+  double seconds_per_value = 0.02;  // at least one round each
 };
 
-// Bytes that reach DRAM: beyond the last-level cache, but no more than a quarter of the free memory or 1 GiB.
+// Bytes that reach DRAM: beyond the last-level cache, but no more than a quarter of the free memory
+// or 1 GiB.
 size_t ChooseProbeBytes(uint64_t last_level_cache_bytes, uint64_t free_bytes);
 
 class HostProbe {
  public:
-  // Reserves and touches the buffer. The pool outlives the probe. RESOURCE_EXHAUSTED if memory is refused.
+  // Reserves and touches the buffer. The pool outlives the probe. RESOURCE_EXHAUSTED if memory is
+  // refused.
   static absl::StatusOr<HostProbe> Create(WorkerPool* pool, const ProbeOptions& options);
 
   ProbeResult Run();

@@ -2,8 +2,8 @@
 
 #include "runtime/base/cpu_features.h"
 
-// Instructions are written out, so that neither the optimiser nor the build preset changes what is measured, and
-// so that this file needs no instruction-set flags.
+// Instructions are written out, so that neither the optimiser nor the build preset changes what is
+// measured, and so that this file needs no instruction-set flags.
 namespace quire {
 namespace {
 
@@ -32,8 +32,8 @@ double Int8Avx512(int64_t rounds) {
       "vzeroupper"
       : "+r"(rounds)
       :
-      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
-        "xmm12");
+      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+        "xmm10", "xmm11", "xmm12");
   return kAccumulators * 64 * 2;
 }
 
@@ -85,8 +85,10 @@ uint64_t ReadLines(const std::byte* data, size_t bytes) {
 
 double RunInt8Rounds([[maybe_unused]] int64_t rounds) {
 #if defined(__x86_64__)
-  if (rounds > 0 && ActiveIsa() >= IsaLevel::kAvx512) return Int8Avx512(rounds) * static_cast<double>(rounds);
-  if (rounds > 0 && ActiveIsa() >= IsaLevel::kAvx2) return Int8Avx2(rounds) * static_cast<double>(rounds);
+  if (rounds > 0 && ActiveIsa() >= IsaLevel::kAvx512)
+    return Int8Avx512(rounds) * static_cast<double>(rounds);
+  if (rounds > 0 && ActiveIsa() >= IsaLevel::kAvx2)
+    return Int8Avx2(rounds) * static_cast<double>(rounds);
 #endif
   return 0;
 }

@@ -9,13 +9,15 @@ namespace quire {
 namespace {
 
 constexpr size_t kSortedOutright = 64;
-constexpr size_t kBucketed = 2048;  // longer lists are split by eighths of a power of two of mass first
+// Longer lists are split by eighths of a power of two of mass first.
+constexpr size_t kBucketed = 2048;
 
-// Masses lie in (0, 1]: the exponent and three bits of the fraction number the buckets, heavier ones higher.
+// Masses lie in (0, 1]: the exponent and three bits of the fraction number the buckets, heavier
+// ones higher.
 size_t BucketOf(float mass) { return std::bit_cast<uint32_t>(mass) >> 20; }
 
 struct Narrowed {
-  Candidates open;         // one bucket, moved to the front; empty if the mass is not reached at all
+  Candidates open;  // one bucket, moved to the front; empty if the mass is not reached at all
   double better_mass = 0;  // of all heavier buckets
 };
 
@@ -28,7 +30,8 @@ Narrowed BucketThatReaches(Candidates work, double mass) {
       better_mass += sums[bucket];
       continue;
     }
-    const auto rest = std::ranges::remove_if(work, [&](const Candidate& c) { return BucketOf(c.mass) != bucket; });
+    const auto rest = std::ranges::remove_if(
+        work, [&](const Candidate& c) { return BucketOf(c.mass) != bucket; });
     return {work.first(work.size() - rest.size()), better_mass};
   }
   return {};
@@ -50,8 +53,8 @@ Candidate RankCut(Candidates work, int32_t k) {
   return *kth;
 }
 
-// A selection by mass instead of rank: splits by a pivot, then goes on in the side where the limit lies.
-// better_mass is that of all candidates better than `open`.
+// A selection by mass instead of rank: splits by a pivot, then goes on in the side where the limit
+// lies. better_mass is that of all candidates better than `open`.
 Candidate MassCut(Candidates work, double mass) {
   double better_mass = 0;
   Candidates open = work;
@@ -65,7 +68,8 @@ Candidate MassCut(Candidates work, double mass) {
   Candidate cut = open.front();
   while (open.size() > kSortedOutright) {
     const Candidate pivot = MedianOfThree(open);
-    const auto worse = std::ranges::partition(open, [&](const Candidate& c) { return !Better(pivot, c); });
+    const auto worse =
+        std::ranges::partition(open, [&](const Candidate& c) { return !Better(pivot, c); });
     const Candidates upper = open.first(open.size() - worse.size());  // pivot included
     const double upper_mass = TotalMass(upper);
     if (better_mass + upper_mass < mass) {
@@ -88,12 +92,14 @@ Candidate MassCut(Candidates work, double mass) {
 }
 
 Candidates KeepUpTo(Candidates all, const Candidate& cut) {
-  const auto dropped = std::ranges::remove_if(all, [&](const Candidate& c) { return Better(cut, c); });
+  const auto dropped =
+      std::ranges::remove_if(all, [&](const Candidate& c) { return Better(cut, c); });
   return all.first(all.size() - dropped.size());
 }
 
 Candidates KeepAtLeast(Candidates all, float mass) {
-  const auto dropped = std::ranges::remove_if(all, [mass](const Candidate& c) { return !(c.mass >= mass); });
+  const auto dropped =
+      std::ranges::remove_if(all, [mass](const Candidate& c) { return !(c.mass >= mass); });
   return all.first(all.size() - dropped.size());
 }
 

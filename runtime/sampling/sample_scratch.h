@@ -29,11 +29,12 @@ struct LogitsRow {
 struct SampleScratch {
   explicit SampleScratch(int32_t vocab_size);
 
-  std::vector<float> edited, edited_max;   // a row with masks applied, and its group maxima
-  std::vector<float> sums, order;          // [groups]
-  std::vector<int32_t> ids;                // [vocab_size + pad]
-  std::vector<float> values;               // [vocab_size + pad]
-  std::vector<Candidate> candidates, work; // [vocab_size]; by ascending id; a copy that is reordered
+  std::vector<float> edited, edited_max;  // a row with masks applied, and its group maxima
+  std::vector<float> sums, order;         // [groups]
+  std::vector<int32_t> ids;               // [vocab_size + pad]
+  std::vector<float> values;              // [vocab_size + pad]
+  std::vector<Candidate> candidates,
+      work;  // [vocab_size]; by ascending id; a copy that is reordered
 };
 
 // The candidates with logit >= threshold, ascending by id, mass not set.

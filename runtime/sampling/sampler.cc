@@ -9,13 +9,15 @@
 #include "runtime/sampling/counter_rng.h"
 #include "runtime/sampling/token_logprobs.h"
 
-// What each case scans: greedy and top_k the groups whose maximum matters; top_p and plain temperature one pass of
-// exponentials; masks a copy of the row. Greedy, neutral and "off" take the shortest way and compute nothing else.
+// What each case scans: greedy and top_k the groups whose maximum matters; top_p and plain
+// temperature one pass of exponentials; masks a copy of the row. Greedy, neutral and "off" take the
+// shortest way and compute nothing else.
 namespace quire {
 namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-// How many nats below the best top_p looks, wider until the mass is there; beyond the last every mass is 0.
+// How many nats below the best top_p looks, wider until the mass is there; beyond the last every
+// mass is 0.
 constexpr float kTopPWidths[] = {4.0f, 8.0f, 16.0f, 87.5f};
 
 // NaN if any group has one; group maxima are never NaN otherwise.
@@ -28,7 +30,8 @@ float MaxOf(std::span<const float> group_max) {
   return max;
 }
 
-// The row with everything that may not be drawn at minus infinity; the row itself if nothing is forbidden.
+// The row with everything that may not be drawn at minus infinity; the row itself if nothing is
+// forbidden.
 LogitsRow ApplyMasks(const LogitsRow& raw, const SampleSpec& spec, SampleScratch& scratch) {
   if (spec.banned.empty() && spec.allowed.empty()) return raw;
   std::ranges::copy(raw.values, scratch.edited.begin());
@@ -46,7 +49,8 @@ LogitsRow ApplyMasks(const LogitsRow& raw, const SampleSpec& spec, SampleScratch
 }
 
 TokenId Greedy(const LogitsRow& row, float max) {
-  const auto g = static_cast<int32_t>(std::ranges::find(row.group_max, max) - row.group_max.begin());
+  const auto g =
+      static_cast<int32_t>(std::ranges::find(row.group_max, max) - row.group_max.begin());
   return TokenId{g * kLogitGroup + FindFirst(row.group(g), row.group_size(g), max)};
 }
 
@@ -103,7 +107,8 @@ bool HasTopK(const SamplingParams& params, const LogitsRow& row) {
 }
 
 // The set that top_k, top_p and min_p leave, by ascending id; at least one of them is on.
-Candidates Filter(const LogitsRow& row, const SamplingParams& params, ExpScale e, SampleScratch& scratch) {
+Candidates Filter(const LogitsRow& row, const SamplingParams& params, ExpScale e,
+                  SampleScratch& scratch) {
   Candidates kept;
   if (HasTopK(params, row)) {
     kept = CollectBest(row, params.top_k, scratch);
@@ -138,7 +143,8 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   for (int32_t i = 0; i < workers; ++i) scratch_.emplace_back(options.vocab_size);
 }
 
-void Sampler::Sample(const LogitsView& logits, std::span<const SampleSpec> specs, std::span<Sampled> out) {
+void Sampler::Sample(const LogitsView& logits, std::span<const SampleSpec> specs,
+                     std::span<Sampled> out) {
   CHECK_EQ(specs.size(), out.size());
   const auto count = static_cast<int32_t>(specs.size());
   const auto run = [&](int32_t begin, int32_t end, SampleScratch& scratch) {

@@ -1,6 +1,7 @@
-// Draws one token per SampleSpec from the logits of a step: masks, temperature, top_k, top_p, min_p, one draw over the
-// kept ids ascending. A result is a function of its row and its spec alone, with the same bits on every instruction
-// set, worker count and batch. Owner thread of the pool only; allocates nothing after construction; no full sort.
+// Draws one token per SampleSpec from the logits of a step: masks, temperature, top_k, top_p,
+// min_p, one draw over the kept ids ascending. A result is a function of its row and its spec
+// alone, with the same bits on every instruction set, worker count and batch. Owner thread of the
+// pool only; allocates nothing after construction; no full sort.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ class WorkerPool;
 
 struct SamplerOptions {
   int32_t vocab_size = 0;
-  WorkerPool* pool = nullptr;  // sequences are shared among its workers; nullptr: the caller does it all. Outlives it.
+  WorkerPool* pool = nullptr;  // sequences are shared among its workers; nullptr: the caller does
+                               // it all. Outlives it.
 };
 
 class Sampler {
@@ -28,7 +30,8 @@ class Sampler {
   void Sample(const LogitsView& logits, std::span<const SampleSpec> specs, std::span<Sampled> out);
 
  private:
-  void SampleOne(const LogitsView& logits, const SampleSpec& spec, SampleScratch& scratch, Sampled& out) const;
+  void SampleOne(const LogitsView& logits, const SampleSpec& spec, SampleScratch& scratch,
+                 Sampled& out) const;
 
   SamplerOptions options_;
   std::vector<SampleScratch> scratch_;  // one per worker

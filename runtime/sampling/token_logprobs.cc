@@ -23,7 +23,8 @@ int32_t RankOf(const LogitsRow& raw, int32_t token) {
 
 }  // namespace
 
-// x = m * 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172.
+// x = m * 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| <
+// 0.172.
 double CanonicalLog(double x) {
   int exponent = 0;
   double m = std::frexp(x, &exponent);
@@ -38,8 +39,8 @@ double CanonicalLog(double x) {
   return exponent * 0.69314718055994531 + 2 * s * series;
 }
 
-void FillLogprobs(const LogitsRow& raw, float max, const SamplingParams& params, SampleScratch& scratch,
-                  Sampled& out) {
+void FillLogprobs(const LogitsRow& raw, float max, const SamplingParams& params,
+                  SampleScratch& scratch, Sampled& out) {
   if (!params.logprobs && params.top_logprobs == 0) return;
   const double log_sum = CanonicalLog(SumExp(raw, {.max = max, .scale = 1}, scratch));
   const auto logprob = [&](float logit) {
@@ -53,7 +54,8 @@ void FillLogprobs(const LogitsRow& raw, float max, const SamplingParams& params,
   const Candidates best = CollectBest(raw, std::min(params.top_logprobs, kMaxTopLogprobs), scratch);
   std::ranges::sort(best, Better);
   out.top_count = static_cast<int32_t>(best.size());
-  for (size_t i = 0; i < best.size(); ++i) out.top[i] = {TokenId{best[i].id}, logprob(best[i].logit)};
+  for (size_t i = 0; i < best.size(); ++i)
+    out.top[i] = {TokenId{best[i].id}, logprob(best[i].logit)};
 }
 
 }  // namespace quire

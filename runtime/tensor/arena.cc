@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-// Ownership: mapping_/mapping_size_ is what munmap gets; base_ is its first 2-MiB boundary. A moved-from or
-// default arena has neither and size 0.
+// Ownership: mapping_/mapping_size_ is what munmap gets; base_ is its first 2-MiB boundary. A
+// moved-from or default arena has neither and size 0.
 namespace quire {
 namespace {
 
@@ -24,16 +24,19 @@ constexpr size_t kPage = 4096;
 
 absl::StatusOr<Arena> Arena::Create(size_t bytes) {
   if (bytes > SIZE_MAX - 2 * kHugePage) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot reserve ", bytes, " bytes: beyond the address space"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot reserve ", bytes, " bytes: beyond the address space"));
   }
   const size_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   Arena arena;
   if (size == 0) return arena;
   const size_t mapping_size = size + kHugePage;
-  void* mapping = mmap(nullptr, mapping_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapping =
+      mmap(nullptr, mapping_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot reserve ", mapping_size, " bytes of memory (", bytes, " wanted): ", strerror(errno)));
+    return absl::ResourceExhaustedError(absl::StrCat("cannot reserve ", mapping_size,
+                                                     " bytes of memory (", bytes,
+                                                     " wanted): ", strerror(errno)));
   }
   arena.mapping_ = static_cast<std::byte*>(mapping);
   arena.mapping_size_ = mapping_size;

@@ -1,5 +1,6 @@
-// One zeroed, 2-MiB-aligned range of anonymous memory, sized once, handed out front to back. Backed by huge
-// pages where the kernel grants them. Not thread-safe while allocating; the memory lives as long as the arena.
+// One zeroed, 2-MiB-aligned range of anonymous memory, sized once, handed out front to back. Backed
+// by huge pages where the kernel grants them. Not thread-safe while allocating; the memory lives as
+// long as the arena.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +13,15 @@ namespace quire {
 class Arena {
  public:
   Arena() = default;
-  // Reserves `bytes` (rounded up to 2 MiB). RESOURCE_EXHAUSTED with both numbers if the system refuses.
+  // Reserves `bytes` (rounded up to 2 MiB). RESOURCE_EXHAUSTED with both numbers if the system
+  // refuses.
   static absl::StatusOr<Arena> Create(size_t bytes);
   ~Arena();
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&& other) noexcept;
 
-  // Next `bytes`, 64-byte aligned. CHECK-fails if the arena is too small: sizes are computed before.
+  // Next `bytes`, 64-byte aligned. CHECK-fails if the arena is too small: sizes are computed
+  // before.
   std::span<std::byte> Take(size_t bytes);
   template <typename T>
   std::span<T> TakeArray(size_t count) {

@@ -1,4 +1,5 @@
-// f16 and bf16 as bits <-> f32, in integer arithmetic: exact, and unaffected by flush-to-zero modes. Any thread.
+// f16 and bf16 as bits <-> f32, in integer arithmetic: exact, and unaffected by flush-to-zero
+// modes. Any thread.
 #pragma once
 
 #include <bit>
@@ -10,10 +11,12 @@ constexpr float HalfToFloat(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
   const uint32_t exponent = (half >> 10) & 31, fraction = half & 0x3ff;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | (fraction << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
   if (fraction == 0) return std::bit_cast<float>(sign);
   const int shift = std::countl_zero(fraction) - 21;  // brings the leading one to bit 10
-  return std::bit_cast<float>(sign | (static_cast<uint32_t>(113 - shift) << 23) | (((fraction << shift) & 0x3ff) << 13));
+  return std::bit_cast<float>(sign | (static_cast<uint32_t>(113 - shift) << 23) |
+                              (((fraction << shift) & 0x3ff) << 13));
 }
 
 constexpr float BFloat16ToFloat(uint16_t bits) {

@@ -1,5 +1,5 @@
-// C++ manners for the Rust bridge: slices of string_views, owned results, and its codes as a Status. Values only;
-// any thread.
+// C++ manners for the Rust bridge: slices of string_views, owned results, and its codes as a
+// Status. Values only; any thread.
 #pragma once
 
 #include <string>
@@ -28,8 +28,8 @@ class BridgeBytes {
   QuireBridgeBytes raw_ = {};
 };
 
-// OK, or INVALID_ARGUMENT with the bridge's message and `reason` (may be empty), or INTERNAL for a caught panic,
-// whose place goes to the log and not to the client.
+// OK, or INVALID_ARGUMENT with the bridge's message and `reason` (may be empty), or INTERNAL for a
+// caught panic, whose place goes to the log and not to the client.
 absl::Status BridgeStatus(QuireBridgeCode code, const BridgeBytes& error, std::string_view reason);
 
 }  // namespace quire

@@ -14,7 +14,8 @@ namespace quire {
 namespace {
 
 constexpr size_t kMaxSourceBytes = 1 << 20;
-// Stands after the content of a final message that is to be continued; three U+FDD0, which no content holds.
+// Stands after the content of a final message that is to be continued; three U+FDD0, which no
+// content holds.
 constexpr std::string_view kCut = "\xEF\xB7\x90\xEF\xB7\x90\xEF\xB7\x90";
 constexpr std::string_view kTemplateFailed = "TEMPLATE_FAILED";
 
@@ -50,14 +51,16 @@ absl::Status AppendMessages(const ChatPrompt& chat, std::string& out) {
       return InvalidField(field, "not valid UTF-8");
     }
     const std::string extra_field = field + ".extra_json";
-    ASSIGN_OR_RETURN(const std::string extra,
-                     RewriteJson({.field = extra_field, .reserved = {"role", "content"}, .on_string = {}},
-                                 message.extra_json));
+    ASSIGN_OR_RETURN(
+        const std::string extra,
+        RewriteJson({.field = extra_field, .reserved = {"role", "content"}, .on_string = {}},
+                    message.extra_json));
     const bool is_cut = chat.continue_final_message && i + 1 == chat.messages.size();
     if (i > 0) out.push_back(',');
     out.push_back('{');
     AppendMember("role", message.role, out);
-    AppendMember("content", is_cut ? absl::StrCat(message.content, View(kCut), " ") : message.content, out);
+    AppendMember("content",
+                 is_cut ? absl::StrCat(message.content, View(kCut), " ") : message.content, out);
     AppendMembers(extra, out);
     out.push_back('}');
   }
@@ -66,19 +69,19 @@ absl::Status AppendMessages(const ChatPrompt& chat, std::string& out) {
 }
 
 // The template's variables as a JSON object.
-absl::StatusOr<std::string> VariablesOf(const ChatPrompt& chat, const ChatTemplateOptions& options) {
+absl::StatusOr<std::string> VariablesOf(const ChatPrompt& chat,
+                                        const ChatTemplateOptions& options) {
   std::string out = "{";
   RETURN_IF_ERROR(AppendMessages(chat, out));
   AppendKey("tools", out);
   if (chat.tools_json.empty()) {
     out += "null";
   } else {
-    ASSIGN_OR_RETURN(const std::string tools,
-                     RewriteJson({.field = "prompt.chat.tools_json",
-                                  .kind = JsonField::Kind::kArray,
-                                  .reserved = {},
-                                  .on_string = {}},
-                                 chat.tools_json));
+    ASSIGN_OR_RETURN(const std::string tools, RewriteJson({.field = "prompt.chat.tools_json",
+                                                           .kind = JsonField::Kind::kArray,
+                                                           .reserved = {},
+                                                           .on_string = {}},
+                                                          chat.tools_json));
     out += tools;
   }
   AppendKey("documents", out);
@@ -89,7 +92,8 @@ absl::StatusOr<std::string> VariablesOf(const ChatPrompt& chat, const ChatTempla
   AppendMember("eos_token", options.eos_token, out);
   ASSIGN_OR_RETURN(const std::string arguments,
                    RewriteJson({.field = "prompt.chat.template_arguments_json",
-                                .reserved = {"messages", "tools", "bos_token", "eos_token", "add_generation_prompt"},
+                                .reserved = {"messages", "tools", "bos_token", "eos_token",
+                                             "add_generation_prompt"},
                                 .on_string = {}},
                                chat.template_arguments_json));
   AppendMembers(arguments, out);
@@ -102,7 +106,8 @@ bool IsIdentifierByte(char c) {
 }
 
 bool MentionsWord(std::string_view source, std::string_view word) {
-  for (size_t at = source.find(word); at != std::string_view::npos; at = source.find(word, at + 1)) {
+  for (size_t at = source.find(word); at != std::string_view::npos;
+       at = source.find(word, at + 1)) {
     const size_t end = at + word.size();
     const bool begins = at == 0 || !IsIdentifierByte(source[at - 1]);
     const bool ends = end == source.size() || !IsIdentifierByte(source[end]);
@@ -118,8 +123,8 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
 }
 
-// The rendering up to the end of the final message. A template that trims the content has trimmed the space
-// after the cut; then the content's own end is trimmed too.
+// The rendering up to the end of the final message. A template that trims the content has trimmed
+// the space after the cut; then the content's own end is trimmed too.
 absl::StatusOr<std::string> CutAtFinalMessage(std::string rendered, std::string_view content) {
   const size_t cut = rendered.rfind(kCut);
   if (cut == std::string::npos || rendered.find(Trim(content)) == std::string::npos) {
@@ -147,8 +152,8 @@ ChatTemplate::~ChatTemplate() = default;
 bool ChatTemplate::reads_tools() const { return impl_->reads_tools; }
 const std::string& ChatTemplate::source() const { return impl_->source; }
 
-absl::StatusOr<std::unique_ptr<ChatTemplate>> ChatTemplate::Compile(std::string_view source,
-                                                                    const ChatTemplateOptions& options) {
+absl::StatusOr<std::unique_ptr<ChatTemplate>> ChatTemplate::Compile(
+    std::string_view source, const ChatTemplateOptions& options) {
   if (source.size() > kMaxSourceBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("chat template: ", source.size(), " bytes, at most ", kMaxSourceBytes));
@@ -158,8 +163,8 @@ absl::StatusOr<std::unique_ptr<ChatTemplate>> ChatTemplate::Compile(std::string_
   impl->options = options;
   impl->reads_tools = MentionsWord(source, "tools");
   BridgeBytes error;
-  RETURN_IF_ERROR(
-      BridgeStatus(quire_bridge_template_new(ToSlice(source), &impl->bridge, error.out()), error, ""));
+  RETURN_IF_ERROR(BridgeStatus(
+      quire_bridge_template_new(ToSlice(source), &impl->bridge, error.out()), error, ""));
   return std::unique_ptr<ChatTemplate>(new ChatTemplate(std::move(impl)));
 }
 
@@ -170,8 +175,8 @@ absl::StatusOr<std::string> ChatTemplate::Render(const ChatPrompt& chat) const {
                                     .max_steps = impl_->options.max_steps,
                                     .max_output_bytes = impl_->options.max_output_bytes};
   BridgeBytes out, error;
-  RETURN_IF_ERROR(BridgeStatus(quire_bridge_render(impl_->bridge, &render, out.out(), error.out()), error,
-                               kTemplateFailed));
+  RETURN_IF_ERROR(BridgeStatus(quire_bridge_render(impl_->bridge, &render, out.out(), error.out()),
+                               error, kTemplateFailed));
   std::string rendered(out.view());
   if (chat.continue_final_message) {
     return CutAtFinalMessage(std::move(rendered), chat.messages.back().content);

@@ -1,5 +1,5 @@
-// A model's chat template: Jinja, compiled once, rendered under a step and an output budget. It sees no clock
-// and no file. Immutable after Compile; any thread.
+// A model's chat template: Jinja, compiled once, rendered under a step and an output budget. It
+// sees no clock and no file. Immutable after Compile; any thread.
 #pragma once
 
 #include <memory>

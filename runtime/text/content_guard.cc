@@ -36,7 +36,8 @@ std::string ContentGuard::Break(std::string_view content) const {
 absl::Status ContentGuard::BreakJson(JsonField field, std::string& json) const {
   if (json.empty()) return absl::OkStatus();
   bool marked = false;
-  // Keys too: templates print whole objects. The names that a template looks up spell no control token.
+  // Keys too: templates print whole objects. The names that a template looks up spell no control
+  // token.
   field.on_string = [&](std::string_view text) {
     marked |= text.find(kMark) != std::string_view::npos;
     return Break(text);
@@ -62,7 +63,8 @@ absl::StatusOr<ChatPrompt> ContentGuard::BreakChat(const ChatPrompt& chat) const
   }
   RETURN_IF_ERROR(BreakJson(json("prompt.chat.template_arguments_json", JsonField::Kind::kObject),
                             broken.template_arguments_json));
-  RETURN_IF_ERROR(BreakJson(json("prompt.chat.tools_json", JsonField::Kind::kArray), broken.tools_json));
+  RETURN_IF_ERROR(
+      BreakJson(json("prompt.chat.tools_json", JsonField::Kind::kArray), broken.tools_json));
   return broken;
 }
 

@@ -1,6 +1,7 @@
-// Keeps control tokens that a client spells in chat content from becoming control tokens (rule S3): content is
-// broken with the noncharacter U+FDD0 before the template sees it, and the rendering is mended after it was split
-// at the control tokens that are left, which are the template's own. Immutable; any thread.
+// Keeps control tokens that a client spells in chat content from becoming control tokens (rule S3):
+// content is broken with the noncharacter U+FDD0 before the template sees it, and the rendering is
+// mended after it was split at the control tokens that are left, which are the template's own.
+// Immutable; any thread.
 #pragma once
 
 #include <string>
@@ -19,11 +20,12 @@ class ContentGuard {
  public:
   explicit ContentGuard(const ControlSplitter* splitter) : splitter_(splitter) {}
 
-  // `content` with a mark in every control token it spells, begins to spell at its end, or ends at its start.
+  // `content` with a mark in every control token it spells, begins to spell at its end, or ends at
+  // its start.
   std::string Break(std::string_view content) const;
 
-  // Content, extra JSON, tools and template arguments of `chat` broken. INVALID_ARGUMENT FIELD_INVALID for a field
-  // that holds the mark, or is not JSON.
+  // Content, extra JSON, tools and template arguments of `chat` broken. INVALID_ARGUMENT
+  // FIELD_INVALID for a field that holds the mark, or is not JSON.
   absl::StatusOr<ChatPrompt> BreakChat(const ChatPrompt& chat) const;
 
  private:

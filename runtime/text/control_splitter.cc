@@ -14,7 +14,8 @@ ControlSplitter::ControlSplitter(std::vector<Entry> entries) : entries_(std::mov
       int32_t child = Child(node, byte);
       if (child < 0) {
         child = static_cast<int32_t>(nodes_.size());
-        nodes_.push_back({.byte = byte, .child = -1, .next = nodes_[node].child, .id = TokenId::kNone});
+        nodes_.push_back(
+            {.byte = byte, .child = -1, .next = nodes_[node].child, .id = TokenId::kNone});
         nodes_[node].child = child;
         if (node == 0) first_[static_cast<uint8_t>(byte)] = child;
       }
@@ -37,7 +38,8 @@ ControlSplitter::Match ControlSplitter::MatchAt(std::string_view text, size_t at
   for (size_t i = at; i < text.size(); ++i) {
     node = Child(node, text[i]);
     if (node < 0) break;
-    if (nodes_[node].id != TokenId::kNone) match = {.begin = at, .end = i + 1, .id = nodes_[node].id};
+    if (nodes_[node].id != TokenId::kNone)
+      match = {.begin = at, .end = i + 1, .id = nodes_[node].id};
   }
   return match;
 }

@@ -1,5 +1,5 @@
-// Finds spelled-out tokens in text: leftmost, and of those that begin at one place the longest, as Hugging Face's
-// added tokens are found. Immutable after construction; any thread.
+// Finds spelled-out tokens in text: leftmost, and of those that begin at one place the longest, as
+// Hugging Face's added tokens are found. Immutable after construction; any thread.
 #pragma once
 
 #include <array>

@@ -16,18 +16,20 @@
 #include "runtime/text/control_splitter.h"
 #include "runtime/text/utf8.h"
 
-// The bridge knows plain text only. Here the text is split at spelled-out tokens, and ids get their byte offsets:
-// byte-level BPE loses nothing but bytes that the vocabulary has no piece for, so walking the pieces' bytes along
-// the text gives every offset exactly.
+// The bridge knows plain text only. Here the text is split at spelled-out tokens, and ids get their
+// byte offsets: byte-level BPE loses nothing but bytes that the vocabulary has no piece for, so
+// walking the pieces' bytes along the text gives every offset exactly.
 namespace quire {
 namespace {
 
 // Tokens that end an assistant's turn in the templates of known model families.
-constexpr std::string_view kEndOfTurn[] = {"<|im_end|>",   "<|endoftext|>", "<|eot_id|>",       "<|eom_id|>", "<|end|>",
-                                           "<|return|>",   "<|call|>",      "<|end_of_text|>",  "</s>",       "<end_of_turn>",
-                                           "<|endofturn|>", "<|end_of_turn|>", "<end_of_utterance>", "<EOT>"};
+constexpr std::string_view kEndOfTurn[] = {
+    "<|im_end|>",    "<|endoftext|>",   "<|eot_id|>",         "<|eom_id|>", "<|end|>",
+    "<|return|>",    "<|call|>",        "<|end_of_text|>",    "</s>",       "<end_of_turn>",
+    "<|endofturn|>", "<|end_of_turn|>", "<end_of_utterance>", "<EOT>"};
 
-// The byte-level alphabet: printable Latin-1 stands for itself, the other bytes for U+0100 and up, in order.
+// The byte-level alphabet: printable Latin-1 stands for itself, the other bytes for U+0100 and up,
+// in order.
 std::array<char32_t, 256> ByteAlphabet() {
   std::array<char32_t, 256> alphabet;
   char32_t next = 0x100;
@@ -87,7 +89,7 @@ class HfTokenizer final : public Tokenizer {
   bool add_bos_, add_eos_;
   std::vector<TokenId> eos_ids_;
   std::bitset<256> known_bytes_;  // bytes that are a piece of their own; text loses the others
-  std::optional<ControlSplitter> user_defined_, all_special_;
+  ControlSplitter user_defined_{{}}, all_special_{{}};
 };
 
 HfTokenizer::HfTokenizer(const VocabData& vocab, QuireBridgeTokenizer* bridge)
@@ -105,12 +107,13 @@ HfTokenizer::HfTokenizer(const VocabData& vocab, QuireBridgeTokenizer* bridge)
       continue;
     }
     auto bytes = kinds_[i] == TokenKind::kUserDefined ? std::nullopt : PieceBytes(spellings_[i]);
-    if (bytes.has_value() && bytes->size() == 1) known_bytes_.set(static_cast<uint8_t>(bytes->front()));
+    if (bytes.has_value() && bytes->size() == 1)
+      known_bytes_.set(static_cast<uint8_t>(bytes->front()));
     pieces_.push_back(bytes.has_value() ? *std::move(bytes) : spellings_[i]);
   }
   SetEosIds(vocab);
-  user_defined_.emplace(SplitterOf(false));
-  all_special_.emplace(SplitterOf(true));
+  user_defined_ = SplitterOf(false);
+  all_special_ = SplitterOf(true);
 }
 
 void HfTokenizer::SetEosIds(const VocabData& vocab) {
@@ -136,16 +139,19 @@ ControlSplitter HfTokenizer::SplitterOf(bool control) const {
   return ControlSplitter(std::move(entries));
 }
 
-absl::Status HfTokenizer::EncodePlain(std::string_view text, size_t begin, std::vector<TokenSpan>& out) const {
+absl::Status HfTokenizer::EncodePlain(std::string_view text, size_t begin,
+                                      std::vector<TokenSpan>& out) const {
   if (text.empty()) return absl::OkStatus();
   QuireBridgeIds ids = {};
   BridgeBytes error;
-  RETURN_IF_ERROR(BridgeStatus(quire_bridge_encode(bridge_, ToSlice(text), &ids, error.out()), error, ""));
+  RETURN_IF_ERROR(
+      BridgeStatus(quire_bridge_encode(bridge_, ToSlice(text), &ids, error.out()), error, ""));
   out.reserve(out.size() + ids.size);
   size_t at = 0;
   bool in_step = true;
   for (size_t i = 0; i < ids.size && in_step; ++i) {
-    TokenSpan span{.id = static_cast<TokenId>(ids.data[i]), .begin_byte = -1, .end_byte = 0, .special = false};
+    TokenSpan span{
+        .id = static_cast<TokenId>(ids.data[i]), .begin_byte = -1, .end_byte = 0, .special = false};
     for (const char byte : pieces_[ids.data[i]]) {
       while (at < text.size() && !known_bytes_[static_cast<uint8_t>(text[at])]) ++at;
       in_step = in_step && at < text.size() && text[at] == byte;
@@ -172,7 +178,7 @@ absl::StatusOr<std::vector<TokenSpan>> HfTokenizer::Encode(std::string_view text
     return MakeError(absl::StatusCode::kInvalidArgument, "the text is not valid UTF-8",
                      {.reason = "FIELD_INVALID", .metadata = {}, .violations = {}});
   }
-  const ControlSplitter& splitter = options.parse_special_tokens ? *all_special_ : *user_defined_;
+  const ControlSplitter& splitter = options.parse_special_tokens ? all_special_ : user_defined_;
   std::vector<TokenSpan> out;
   for (size_t at = 0; at < text.size();) {
     const ControlSplitter::Match match = splitter.Next(text, at);
@@ -187,7 +193,8 @@ absl::StatusOr<std::vector<TokenSpan>> HfTokenizer::Encode(std::string_view text
   }
   if (options.add_special_tokens) {
     const bool has_bos = !out.empty() && out.front().id == bos_;
-    if (add_bos_ && !has_bos) out.insert(out.begin(), {.id = bos_, .begin_byte = 0, .end_byte = 0, .special = true});
+    if (add_bos_ && !has_bos)
+      out.insert(out.begin(), {.id = bos_, .begin_byte = 0, .end_byte = 0, .special = true});
     const auto end = static_cast<int32_t>(text.size());
     if (add_eos_) out.push_back({.id = eos_, .begin_byte = end, .end_byte = end, .special = true});
   }
@@ -200,15 +207,19 @@ absl::Status CheckVocab(const VocabData& vocab) {
         absl::StrCat("tokenizer model \"", vocab.model, "\" is not known; known: gpt2"));
   }
   if (vocab.pieces.empty() || vocab.kinds.size() != vocab.pieces.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", vocab.pieces.size(), " pieces, but ",
-                                                   vocab.kinds.size(), " token types"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tokenizer: ", vocab.pieces.size(), " pieces, but ", vocab.kinds.size(), " token types"));
   }
   const auto size = static_cast<int32_t>(vocab.pieces.size());
-  const std::pair<std::string_view, TokenId> ids[] = {
-      {"bos", vocab.bos}, {"eos", vocab.eos}, {"eot", vocab.eot}, {"pad", vocab.pad}, {"unknown", vocab.unknown}};
+  const std::pair<std::string_view, TokenId> ids[] = {{"bos", vocab.bos},
+                                                      {"eos", vocab.eos},
+                                                      {"eot", vocab.eot},
+                                                      {"pad", vocab.pad},
+                                                      {"unknown", vocab.unknown}};
   for (const auto& [name, id] : ids) {
     if (static_cast<int32_t>(id) < -1 || static_cast<int32_t>(id) >= size) {
-      return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", View(name), " id is ", static_cast<int32_t>(id),
+      return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", View(name), " id is ",
+                                                     static_cast<int32_t>(id),
                                                      ", the vocabulary has ", size, " pieces"));
     }
   }
@@ -237,7 +248,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const VocabData& vocab)
   std::vector<QuireBridgeSlice> pieces(vocab.pieces.size()), merges(vocab.merges.size());
   for (size_t i = 0; i < pieces.size(); ++i) {
     // Tokens that the splitter finds are no business of the merges.
-    const bool spelled = vocab.kinds[i] == TokenKind::kControl || vocab.kinds[i] == TokenKind::kUserDefined;
+    const bool spelled =
+        vocab.kinds[i] == TokenKind::kControl || vocab.kinds[i] == TokenKind::kUserDefined;
     pieces[i] = ToSlice(spelled ? std::string_view() : vocab.pieces[i]);
   }
   for (size_t i = 0; i < merges.size(); ++i) merges[i] = ToSlice(vocab.merges[i]);
@@ -248,7 +260,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(const VocabData& vocab)
                                          .merge_count = merges.size()};
   QuireBridgeTokenizer* bridge = nullptr;
   BridgeBytes error;
-  RETURN_IF_ERROR(BridgeStatus(quire_bridge_tokenizer_new(&bridge_vocab, &bridge, error.out()), error, ""));
+  RETURN_IF_ERROR(
+      BridgeStatus(quire_bridge_tokenizer_new(&bridge_vocab, &bridge, error.out()), error, ""));
   return std::make_unique<HfTokenizer>(vocab, bridge);
 }
 

@@ -11,7 +11,8 @@
 namespace quire {
 namespace {
 
-// Receives the parser's events and writes the text again. Returning false ends the parse; error_ says why.
+// Receives the parser's events and writes the text again. Returning false ends the parse; error_
+// says why.
 class Rewriter final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Rewriter(const JsonField& field) : field_(field) {}
@@ -30,7 +31,8 @@ class Rewriter final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool key(std::string& value) override {
-    if (depth_ == 1 && std::ranges::find(field_.reserved, std::string_view(value)) != field_.reserved.end()) {
+    if (depth_ == 1 &&
+        std::ranges::find(field_.reserved, std::string_view(value)) != field_.reserved.end()) {
       return Fail(absl::StrCat("sets ", value));
     }
     Separate();
@@ -66,11 +68,14 @@ class Rewriter final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool WrongKind() {
-    return Fail(field_.kind == JsonField::Kind::kObject ? "JSON, but not an object" : "JSON, but not an array");
+    return Fail(field_.kind == JsonField::Kind::kObject ? "JSON, but not an object"
+                                                        : "JSON, but not an array");
   }
   bool Open(char bracket) {
-    if (depth_ == 0 && bracket != (field_.kind == JsonField::Kind::kObject ? '{' : '[')) return WrongKind();
-    if (++depth_ > kMaxJsonDepth) return Fail(absl::StrCat("JSON nested over ", kMaxJsonDepth, " deep"));
+    if (depth_ == 0 && bracket != (field_.kind == JsonField::Kind::kObject ? '{' : '['))
+      return WrongKind();
+    if (++depth_ > kMaxJsonDepth)
+      return Fail(absl::StrCat("JSON nested over ", kMaxJsonDepth, " deep"));
     Separate();
     out_.push_back(bracket);
     first_ = true;
@@ -98,7 +103,8 @@ absl::StatusOr<std::string> RewriteJson(const JsonField& field, std::string_view
   if (text.empty()) return field.kind == JsonField::Kind::kObject ? "{}" : "[]";
   Rewriter rewriter(field);
   // The parser keeps its own stack of brackets and throws nothing when events are consumed here.
-  if (!nlohmann::json::sax_parse(text, &rewriter)) return InvalidField(field.field, rewriter.error());
+  if (!nlohmann::json::sax_parse(text, &rewriter))
+    return InvalidField(field.field, rewriter.error());
   return rewriter.TakeOut();
 }
 

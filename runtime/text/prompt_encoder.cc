@@ -31,7 +31,8 @@ void Truncate(std::vector<TokenSpan>& tokens, size_t limit) {
 
 PromptEncoder::PromptEncoder(const Tokenizer* tokenizer, const ChatTemplate* chat)
     : tokenizer_(tokenizer), chat_(chat), control_(ControlTokensOf(*tokenizer)) {
-  const auto empty = tokenizer->Encode("", {.add_special_tokens = true, .parse_special_tokens = false});
+  const auto empty =
+      tokenizer->Encode("", {.add_special_tokens = true, .parse_special_tokens = false});
   adds_bos_ = empty.ok() && !empty->empty() && empty->front().id == tokenizer->bos();
 }
 
@@ -71,8 +72,9 @@ absl::StatusOr<EncodedPrompt> PromptEncoder::EncodeIds(const std::vector<TokenId
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<int32_t>(ids[i]);
     if (id < 0 || id >= tokenizer_->vocab_size()) {
-      return InvalidField(absl::StrCat("prompt.tokens.ids[", i, "]"),
-                          absl::StrCat(id, ", the vocabulary has ", tokenizer_->vocab_size(), " ids"));
+      return InvalidField(
+          absl::StrCat("prompt.tokens.ids[", i, "]"),
+          absl::StrCat(id, ", the vocabulary has ", tokenizer_->vocab_size(), " ids"));
     }
     out.tokens.push_back(
         {.id = ids[i], .begin_byte = 0, .end_byte = 0, .special = tokenizer_->IsControl(ids[i])});
@@ -83,8 +85,9 @@ absl::StatusOr<EncodedPrompt> PromptEncoder::EncodeIds(const std::vector<TokenId
 absl::Status PromptEncoder::AppendSegment(std::string_view segment, EncodedPrompt& out) const {
   const auto begin = static_cast<int32_t>(out.rendered.size());
   const std::string mended = Mend(segment);
-  ASSIGN_OR_RETURN(const std::vector<TokenSpan> tokens,
-                   tokenizer_->Encode(mended, {.add_special_tokens = false, .parse_special_tokens = false}));
+  ASSIGN_OR_RETURN(
+      const std::vector<TokenSpan> tokens,
+      tokenizer_->Encode(mended, {.add_special_tokens = false, .parse_special_tokens = false}));
   for (TokenSpan span : tokens) {
     span.begin_byte += begin;
     span.end_byte += begin;
@@ -104,7 +107,8 @@ absl::StatusOr<EncodedPrompt> PromptEncoder::EncodeChat(const ChatPrompt& chat,
   if (!prompt.parse_special_tokens) {
     ASSIGN_OR_RETURN(broken, guard_.BreakChat(chat));
   }
-  ASSIGN_OR_RETURN(const std::string rendered, chat_->Render(prompt.parse_special_tokens ? chat : broken));
+  ASSIGN_OR_RETURN(const std::string rendered,
+                   chat_->Render(prompt.parse_special_tokens ? chat : broken));
   EncodedPrompt out;
   for (size_t at = 0; at < rendered.size();) {
     const ControlSplitter::Match match = control_.Next(rendered, at);

@@ -1,5 +1,5 @@
-// The one path from a prompt to ids (text, ready ids, or chat): every RPC and command goes through it.
-// Immutable after construction; any thread.
+// The one path from a prompt to ids (text, ready ids, or chat): every RPC and command goes through
+// it. Immutable after construction; any thread.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace quire {
 
 struct PromptSource {
   std::variant<std::string, std::vector<TokenId>, ChatPrompt> source;
-  bool add_special_tokens = true;      // text only
-  bool parse_special_tokens = false;   // text and chat content
+  bool add_special_tokens = true;             // text only
+  bool parse_special_tokens = false;          // text and chat content
   std::optional<int32_t> truncate_to_tokens;  // keeps leading special tokens and the last tokens
 };
 
@@ -35,20 +35,23 @@ class PromptEncoder {
   PromptEncoder(const PromptEncoder&) = delete;
   PromptEncoder& operator=(const PromptEncoder&) = delete;
 
-  // INVALID_ARGUMENT PROMPT_EMPTY, FIELD_INVALID, TEMPLATE_FAILED; FAILED_PRECONDITION NO_CHAT_TEMPLATE.
+  // INVALID_ARGUMENT PROMPT_EMPTY, FIELD_INVALID, TEMPLATE_FAILED; FAILED_PRECONDITION
+  // NO_CHAT_TEMPLATE.
   absl::StatusOr<EncodedPrompt> Encode(const PromptSource& prompt) const;
 
  private:
-  absl::StatusOr<EncodedPrompt> EncodeText(const std::string& text, const PromptSource& prompt) const;
+  absl::StatusOr<EncodedPrompt> EncodeText(const std::string& text,
+                                           const PromptSource& prompt) const;
   absl::StatusOr<EncodedPrompt> EncodeIds(const std::vector<TokenId>& ids) const;
-  absl::StatusOr<EncodedPrompt> EncodeChat(const ChatPrompt& chat, const PromptSource& prompt) const;
+  absl::StatusOr<EncodedPrompt> EncodeChat(const ChatPrompt& chat,
+                                           const PromptSource& prompt) const;
   absl::Status AppendSegment(std::string_view segment, EncodedPrompt& out) const;
 
   const Tokenizer* tokenizer_;
   const ChatTemplate* chat_;
   ControlSplitter control_;  // all control tokens of the vocabulary
   ContentGuard guard_{&control_};
-  bool adds_bos_ = false;    // the tokenizer prescribes a BOS
+  bool adds_bos_ = false;  // the tokenizer prescribes a BOS
 };
 
 }  // namespace quire

@@ -1,4 +1,5 @@
-// Text to ids and ids to bytes. Implementations are immutable after construction and safe for any thread.
+// Text to ids and ids to bytes. Implementations are immutable after construction and safe for any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,9 @@ struct TokenSpan {
 };
 
 struct EncodeOptions {
-  bool add_special_tokens = true;     // BOS/EOS as the tokenizer prescribes
-  bool parse_special_tokens = false;  // read control tokens spelled out in the text as control tokens
+  bool add_special_tokens = true;  // BOS/EOS as the tokenizer prescribes
+  // Read control tokens spelled out in the text as control tokens.
+  bool parse_special_tokens = false;
 };
 
 class Tokenizer {
@@ -28,14 +30,16 @@ class Tokenizer {
   // INVALID_ARGUMENT if text is not valid UTF-8.
   virtual absl::StatusOr<std::vector<TokenSpan>> Encode(std::string_view text,
                                                         const EncodeOptions& options) const = 0;
-  // Bytes that a token adds to the text (may split a code point); empty for control tokens. id < vocab_size().
+  // Bytes that a token adds to the text (may split a code point); empty for control tokens. id <
+  // vocab_size().
   virtual std::string_view Piece(TokenId id) const = 0;
   // As spelled in the vocabulary, control tokens too: "<|im_end|>".
   virtual std::string_view Spelling(TokenId id) const = 0;
   virtual bool IsControl(TokenId id) const = 0;
   virtual int32_t vocab_size() const = 0;
-  virtual TokenId bos() const = 0;                     // kNone if there is none
-  virtual const std::vector<TokenId>& eos_ids() const = 0;  // tokens that end a generation: EOS, EOT
+  virtual TokenId bos() const = 0;  // kNone if there is none
+  virtual const std::vector<TokenId>& eos_ids()
+      const = 0;  // tokens that end a generation: EOS, EOT
 };
 
 }  // namespace quire

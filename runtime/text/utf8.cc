@@ -5,7 +5,8 @@
 namespace quire {
 namespace {
 
-// What stands at the front of `bytes` (not empty): a code point, bytes that form none, or the beginning of one.
+// What stands at the front of `bytes` (not empty): a code point, bytes that form none, or the
+// beginning of one.
 struct Front {
   enum Kind { kWhole, kIllFormed, kUnfinished } kind;
   size_t size;  // of the code point, or of the maximal subpart (Unicode 16, section 3.9, table 3-7)
@@ -51,7 +52,8 @@ bool IsValidUtf8(std::string_view bytes) {
 }
 
 size_t CompletePrefix(std::string_view bytes) {
-  // Only the last 3 bytes can begin an unfinished code point, and a lead byte always begins a new one.
+  // Only the last 3 bytes can begin an unfinished code point, and a lead byte always begins a new
+  // one.
   for (size_t back = 1; back <= 3 && back <= bytes.size(); ++back) {
     const size_t begin = bytes.size() - back;
     if ((static_cast<uint8_t>(bytes[begin]) & 0xC0) == 0x80) continue;

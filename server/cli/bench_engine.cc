@@ -25,20 +25,21 @@ SchedulerOptions SchedulerOptionsFor(const RunnerLimits& limits) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BenchEngine>> BenchEngine::Create(const LoadedModel& model, WorkerPool* pool,
-                                                                 const BenchEngineOptions& options) {
-  ASSIGN_OR_RETURN(std::unique_ptr<CpuModelRunner> runner,
-                   CpuModelRunner::Create(model.config, model.weights,
-                                          {.kv_dtype = options.kv_dtype,
-                                           .num_blocks = options.num_blocks,
-                                           .max_rows = std::max(options.step_tokens, options.max_seqs),
-                                           .max_seqs = options.max_seqs,
-                                           .pool = pool}));
+absl::StatusOr<std::unique_ptr<BenchEngine>> BenchEngine::Create(
+    const LoadedModel& model, WorkerPool* pool, const BenchEngineOptions& options) {
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<CpuModelRunner> runner,
+      CpuModelRunner::Create(model.config, model.weights,
+                             {.kv_dtype = options.kv_dtype,
+                              .num_blocks = options.num_blocks,
+                              .max_rows = std::max(options.step_tokens, options.max_seqs),
+                              .max_seqs = options.max_seqs,
+                              .pool = pool}));
   return std::unique_ptr<BenchEngine>(new BenchEngine(model, pool, options, std::move(runner)));
 }
 
-BenchEngine::BenchEngine(const LoadedModel& model, WorkerPool* pool, const BenchEngineOptions& options,
-                         std::unique_ptr<CpuModelRunner> runner)
+BenchEngine::BenchEngine(const LoadedModel& model, WorkerPool* pool,
+                         const BenchEngineOptions& options, std::unique_ptr<CpuModelRunner> runner)
     : model_(model),
       runner_(std::move(runner)),
       scheduler_(SchedulerOptionsFor(runner_->Limits()), options.num_blocks),
@@ -100,7 +101,8 @@ BenchTiming BenchEngine::Prefill(int32_t prompt_tokens) {
 BenchTiming BenchEngine::Decode(int32_t batch, int32_t prompt_tokens, int32_t output_tokens) {
   std::vector<RequestId> ids;
   for (int32_t i = 0; i < batch; ++i) ids.push_back(Submit(prompt_tokens, output_tokens + 1));
-  // A sequence that has its first token waits for the others, so that generation runs with the whole batch.
+  // A sequence that has its first token waits for the others, so that generation runs with the
+  // whole batch.
   for (int32_t ready = 0; ready < batch;) {
     Step(nullptr);
     for (const TokenEvent& event : events_) {

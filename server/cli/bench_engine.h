@@ -1,5 +1,6 @@
-// The engine's step loop without server, clock or delivery: scheduler, batch builder, runner, sampler on random
-// greedy requests that ignore EOS. For `quire bench`. One thread, the owner of the pool; model and pool outlive it.
+// The engine's step loop without server, clock or delivery: scheduler, batch builder, runner,
+// sampler on random greedy requests that ignore EOS. For `quire bench`. One thread, the owner of
+// the pool; model and pool outlive it.
 #pragma once
 
 #include <array>
@@ -32,9 +33,9 @@ inline constexpr std::array<std::string_view, 3> kHostPhaseNames = {"schedule", 
 
 struct BenchTiming {
   double seconds = 0;
-  int64_t tokens = 0;                // drawn, or of the prompt
-  std::vector<int64_t> step_nanos;   // of every timed step
-  StepProfile profile;               // of the timed steps
+  int64_t tokens = 0;               // drawn, or of the prompt
+  std::vector<int64_t> step_nanos;  // of every timed step
+  StepProfile profile;              // of the timed steps
   std::array<int64_t, kHostPhaseNames.size()> host_nanos{};
 
   double TokensPerSecond() const { return seconds > 0 ? static_cast<double>(tokens) / seconds : 0; }
@@ -42,12 +43,14 @@ struct BenchTiming {
 
 class BenchEngine {
  public:
-  static absl::StatusOr<std::unique_ptr<BenchEngine>> Create(const LoadedModel& model, WorkerPool* pool,
+  static absl::StatusOr<std::unique_ptr<BenchEngine>> Create(const LoadedModel& model,
+                                                             WorkerPool* pool,
                                                              const BenchEngineOptions& options);
 
   // One prompt, from its arrival to its first token.
   BenchTiming Prefill(int32_t prompt_tokens);
-  // `batch` prompts first, then `output_tokens` steps of all of them together, which alone are timed.
+  // `batch` prompts first, then `output_tokens` steps of all of them together, which alone are
+  // timed.
   BenchTiming Decode(int32_t batch, int32_t prompt_tokens, int32_t output_tokens);
 
  private:

@@ -1,13 +1,12 @@
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <string>
-
-#include <CLI/CLI.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -87,8 +86,10 @@ bool RunCommand(const std::string& line, ChatState* state) {
   return true;
 }
 
-// One turn. The answer joins the conversation, also one that was cut short; a failed turn leaves it as it was.
-absl::Status Turn(const std::shared_ptr<grpc::Channel>& channel, const std::string& text, ChatState* state) {
+// One turn. The answer joins the conversation, also one that was cut short; a failed turn leaves it
+// as it was.
+absl::Status Turn(const std::shared_ptr<grpc::Channel>& channel, const std::string& text,
+                  ChatState* state) {
   state->conversation.Add("user", text);
   v1::GenerateRequest request = state->base;
   *request.mutable_prompt()->mutable_chat() = state->conversation.chat();
@@ -140,7 +141,8 @@ int Talk(const std::shared_ptr<grpc::Channel>& channel, ChatState* state) {
 }  // namespace
 
 int RunChat(const Args& args) {
-  CLI::App app("Talk with a model. Commands: /reset /system /seed /save /tokens /exit.", "quire chat");
+  CLI::App app("Talk with a model. Commands: /reset /system /seed /save /tokens /exit.",
+               "quire chat");
   Target target;
   RequestFlags request_flags;
   std::string system;

@@ -1,11 +1,11 @@
 #include "server/cli/client.h"
 
+#include <grpcpp/create_channel.h>
+
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <utility>
-
-#include <CLI/CLI.hpp>
-#include <grpcpp/create_channel.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -47,8 +47,10 @@ Target::~Target() {
 }
 
 void Target::AddFlags(CLI::App& app) {
-  auto* addr = app.add_option("--addr", addr_, "server: host:port or unix:PATH")->capture_default_str();
-  app.add_option("--model", model_, "model file: run the engine in this process; takes the flags of serve")
+  auto* addr =
+      app.add_option("--addr", addr_, "server: host:port or unix:PATH")->capture_default_str();
+  app.add_option("--model", model_,
+                 "model file: run the engine in this process; takes the flags of serve")
       ->excludes(addr);
   app.allow_extras();
 }
@@ -62,7 +64,8 @@ absl::Status Target::Open(const std::vector<std::string>& server_flags) {
     return absl::OkStatus();
   }
   std::string pattern = (std::filesystem::temp_directory_path() / "quire-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) return absl::InternalError("cannot make a temporary folder");
+  if (mkdtemp(pattern.data()) == nullptr)
+    return absl::InternalError("cannot make a temporary folder");
   folder_ = pattern;
   std::vector<std::string> arguments = server_flags;
   const std::string socket = absl::StrCat("unix:", folder_, "/socket");
@@ -76,15 +79,17 @@ absl::Status Target::Open(const std::vector<std::string>& server_flags) {
   if (!service.ok()) return service.status();
   service_ = *std::move(service);
   LoadProgress progress;
-  const absl::Status loaded = service_->Load([&progress](size_t done, size_t total) { progress.Show(done, total); });
+  const absl::Status loaded =
+      service_->Load([&progress](size_t done, size_t total) { progress.Show(done, total); });
   progress.Finish();
   channel_ = MakeChannel(socket);
   return loaded;
 }
 
-absl::StatusOr<CallSummary> RunCall(const std::shared_ptr<grpc::Channel>& channel, const v1::GenerateRequest& request,
-                                    const std::function<void(const v1::GenerateResponse&)>& on_message,
-                                    const std::function<bool()>& cancelled) {
+absl::StatusOr<CallSummary> RunCall(
+    const std::shared_ptr<grpc::Channel>& channel, const v1::GenerateRequest& request,
+    const std::function<void(const v1::GenerateResponse&)>& on_message,
+    const std::function<bool()>& cancelled) {
   const auto stub = v1::InferenceService::NewStub(channel);
   grpc::ClientContext context;
   CallSummary summary;
@@ -92,7 +97,8 @@ absl::StatusOr<CallSummary> RunCall(const std::shared_ptr<grpc::Channel>& channe
   const auto reader = stub->Generate(&context, request);
   v1::GenerateResponse message;
   while (reader->Read(&message)) {
-    if (message.has_delta() && summary.first_text_s == 0) summary.first_text_s = SecondsSince(start);
+    if (message.has_delta() && summary.first_text_s == 0)
+      summary.first_text_s = SecondsSince(start);
     if (message.has_delta()) summary.text += message.delta().text();
     if (message.has_finished()) summary.finished = message.finished();
     if (message.has_usage()) summary.usage = message.usage();
@@ -109,9 +115,10 @@ std::string StatsLine(const std::shared_ptr<grpc::Channel>& channel, const CallS
   const uint32_t generated = summary.usage.completion_tokens() + summary.usage.stop_tokens();
   const double decode_s = static_cast<double>(summary.finished.timing().decode_us()) * 1e-6;
   std::string line =
-      absl::StrFormat("prompt %d tokens, generated %d tokens; first token after %.1f ms", summary.usage.prompt_tokens(),
-                      generated, summary.first_text_s * 1e3);
-  if (generated > 1 && decode_s > 0) absl::StrAppendFormat(&line, "; %.1f tokens/s", (generated - 1) / decode_s);
+      absl::StrFormat("prompt %d tokens, generated %d tokens; first token after %.1f ms",
+                      summary.usage.prompt_tokens(), generated, summary.first_text_s * 1e3);
+  if (generated > 1 && decode_s > 0)
+    absl::StrAppendFormat(&line, "; %.1f tokens/s", (generated - 1) / decode_s);
   const int32_t blocks = BlocksFor(static_cast<int32_t>(summary.usage.prompt_tokens() + generated));
   absl::StrAppendFormat(&line, "; %d KV blocks", blocks);
   grpc::ClientContext context;
@@ -125,8 +132,8 @@ std::string StatsLine(const std::shared_ptr<grpc::Channel>& channel, const CallS
 int FailCall(const absl::Status& status) {
   const ErrorInfo info = GetErrorInfo(status);
   const std::string reason = info.reason.empty() ? "" : absl::StrCat(" [", info.reason, "]");
-  std::fprintf(stderr, "quire: %s%s: %s\n", absl::StatusCodeToString(status.code()).c_str(), reason.c_str(),
-               std::string(status.message()).c_str());
+  std::fprintf(stderr, "quire: %s%s: %s\n", absl::StatusCodeToString(status.code()).c_str(),
+               reason.c_str(), std::string(status.message()).c_str());
   for (const FieldViolation& v : info.violations) {
     std::fprintf(stderr, "  %s: %s\n", v.field.c_str(), v.description.c_str());
   }

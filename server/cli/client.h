@@ -1,13 +1,13 @@
-// What generate, chat and healthcheck share as gRPC clients: the channel, one Generate call printed as it
-// streams, and the engine in process for --model. One thread.
+// What generate, chat and healthcheck share as gRPC clients: the channel, one Generate call printed
+// as it streams, and the engine in process for --model. One thread.
 #pragma once
+
+#include <grpcpp/channel.h>
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <grpcpp/channel.h>
 
 #include "absl/status/statusor.h"
 #include "quire/v1/inference.pb.h"
@@ -48,10 +48,12 @@ struct CallSummary {
   double first_text_s = 0, total_s = 0;  // from the call's start
 };
 
-// Runs one Generate call; `on_text` sees each piece of text as it comes. `cancelled` is asked after each message.
-absl::StatusOr<CallSummary> RunCall(const std::shared_ptr<grpc::Channel>& channel, const v1::GenerateRequest& request,
-                                    const std::function<void(const v1::GenerateResponse&)>& on_message,
-                                    const std::function<bool()>& cancelled = nullptr);
+// Runs one Generate call; `on_text` sees each piece of text as it comes. `cancelled` is asked after
+// each message.
+absl::StatusOr<CallSummary> RunCall(
+    const std::shared_ptr<grpc::Channel>& channel, const v1::GenerateRequest& request,
+    const std::function<void(const v1::GenerateResponse&)>& on_message,
+    const std::function<bool()>& cancelled = nullptr);
 
 // One line for --stats.
 std::string StatsLine(const std::shared_ptr<grpc::Channel>& channel, const CallSummary& summary);

@@ -26,7 +26,8 @@ constexpr Command kCommands[] = {
 void PrintHelp(std::FILE* out) {
   std::fputs("usage: quire COMMAND [FLAGS]\n", out);
   for (const Command& c : kCommands) std::fprintf(out, "  %-12s %s\n", c.name, c.summary);
-  std::fputs("`quire COMMAND --help` lists the flags of a command; `quire --version` the release.\n", out);
+  std::fputs(
+      "`quire COMMAND --help` lists the flags of a command; `quire --version` the release.\n", out);
 }
 
 }  // namespace
@@ -38,11 +39,16 @@ int Fail(int code, const std::string& message) {
 
 int ExitCodeOfCall(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kOk: return kExitOk;
-    case absl::StatusCode::kUnavailable: return kExitUnavailable;
-    case absl::StatusCode::kResourceExhausted: return kExitTryLater;
-    case absl::StatusCode::kDeadlineExceeded: return kExitTimeout;
-    default: return kExitFailed;
+    case absl::StatusCode::kOk:
+      return kExitOk;
+    case absl::StatusCode::kUnavailable:
+      return kExitUnavailable;
+    case absl::StatusCode::kResourceExhausted:
+      return kExitTryLater;
+    case absl::StatusCode::kDeadlineExceeded:
+      return kExitTimeout;
+    default:
+      return kExitFailed;
   }
 }
 
@@ -63,7 +69,8 @@ int RunCommandLine(int argc, char** argv) {
   for (const Command& c : kCommands) {
     if (name == c.name) return c.run(Args(argv + 2, argv + argc));
   }
-  return Fail(kExitUsage, absl::StrCat("unknown command: ", name, "; `quire --help` lists the commands"));
+  return Fail(kExitUsage,
+              absl::StrCat("unknown command: ", name, "; `quire --help` lists the commands"));
 }
 
 }  // namespace quire

@@ -1,11 +1,11 @@
+#include <google/protobuf/util/json_util.h>
+
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <string>
-
-#include <CLI/CLI.hpp>
-#include <google/protobuf/util/json_util.h>
 
 #include "absl/strings/escaping.h"
 #include "server/cli/client.h"
@@ -23,10 +23,12 @@ struct GenerateFlags {
 
 void AddFlags(CLI::App& app, GenerateFlags* flags) {
   auto* prompt = app.add_option("-p,--prompt", flags->prompt, "prompt");
-  app.add_option("-f,--file", flags->file, "file with the prompt; - is standard input")->excludes(prompt);
+  app.add_option("-f,--file", flags->file, "file with the prompt; - is standard input")
+      ->excludes(prompt);
   app.add_flag("--chat", flags->chat, "send the prompt as a user's chat message");
   app.add_option("--system", flags->system, "system message, with --chat");
-  app.add_flag("--parse-special-tokens", flags->parse_special, "read control tokens in the prompt as such");
+  app.add_flag("--parse-special-tokens", flags->parse_special,
+               "read control tokens in the prompt as such");
   app.add_flag("--stats", flags->stats, "print token counts and speed to standard error");
   app.add_flag("--json", flags->json, "print one JSON object per message");
 }
@@ -65,7 +67,8 @@ void Print(const v1::GenerateResponse& message, bool json) {
     std::string line;
     google::protobuf::util::JsonPrintOptions options;
     options.preserve_proto_field_names = true;
-    if (google::protobuf::util::MessageToJsonString(message, &line, options).ok()) std::printf("%s\n", line.c_str());
+    if (google::protobuf::util::MessageToJsonString(message, &line, options).ok())
+      std::printf("%s\n", line.c_str());
   } else {
     std::fwrite(message.delta().text().data(), 1, message.delta().text().size(), stdout);
     for (const v1::TokenInfo& token : message.delta().tokens()) {
@@ -101,7 +104,8 @@ int RunGenerate(const Args& args) {
   SetPrompt(flags, prompt, request.mutable_prompt());
   request_flags.Fill(&request);
   const absl::StatusOr<CallSummary> summary =
-      RunCall(target.channel(), request, [&](const v1::GenerateResponse& message) { Print(message, flags.json); });
+      RunCall(target.channel(), request,
+              [&](const v1::GenerateResponse& message) { Print(message, flags.json); });
   if (!flags.json) std::printf("\n");
   std::fflush(stdout);
   if (!summary.ok()) return FailCall(summary.status());

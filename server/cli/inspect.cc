@@ -1,8 +1,7 @@
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>
-
-#include <CLI/CLI.hpp>
 
 #include "runtime/base/cgroup_limits.h"
 #include "runtime/base/worker_pool.h"
@@ -20,7 +19,9 @@ struct InspectFlags {
   DescribeOptions describe;
 };
 
-int FailFile(const absl::Status& status) { return Fail(kExitConfig, std::string(status.message())); }
+int FailFile(const absl::Status& status) {
+  return Fail(kExitConfig, std::string(status.message()));
+}
 
 int Inspect(const InspectFlags& flags) {
   const absl::StatusOr<ModelFile> file = ModelFile::Open(flags.path);
@@ -30,7 +31,8 @@ int Inspect(const InspectFlags& flags) {
   DescribeOptions describe = flags.describe;
   if (flags.verify) {
     WorkerPool pool({.threads = ReadHostLimits().Threads(), .pin = true});
-    const absl::StatusOr<LoadedModel> model = LoadModel(flags.path, {.pool = &pool, .progress = nullptr});
+    const absl::StatusOr<LoadedModel> model =
+        LoadModel(flags.path, {.pool = &pool, .progress = nullptr});
     if (!model.ok()) return FailFile(model.status());
     describe.sha256 = model->sha256;
   }
@@ -41,7 +43,8 @@ int Inspect(const InspectFlags& flags) {
 }  // namespace
 
 int RunInspect(const Args& args) {
-  CLI::App app("Describe a model file. Exit 78 if it is not one that Quire can serve.", "quire inspect");
+  CLI::App app("Describe a model file. Exit 78 if it is not one that Quire can serve.",
+               "quire inspect");
   InspectFlags flags;
   app.add_option("FILE", flags.path, "a GGUF file")->required();
   app.add_flag("--tensors", flags.describe.tensors, "list every tensor");

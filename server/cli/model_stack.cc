@@ -21,7 +21,8 @@ namespace {
 
 constexpr int64_t kScratchPerWorkerBytes = int64_t{4} << 20;
 
-// Whatever a file or a setting is refused for is a matter of configuration to whoever starts the server.
+// Whatever a file or a setting is refused for is a matter of configuration to whoever starts the
+// server.
 absl::Status AsConfigError(const absl::Status& status) {
   const bool theirs = status.code() == absl::StatusCode::kInvalidArgument ||
                       status.code() == absl::StatusCode::kNotFound ||
@@ -38,8 +39,8 @@ absl::StatusOr<std::string> FindModelFile(const std::string& path) {
     if (entry.path().extension() == ".gguf") files.push_back(entry.path().string());
   }
   if (files.size() == 1) return files[0];
-  return absl::FailedPreconditionError(
-      absl::StrCat("--model ", path, ": a folder must hold exactly one .gguf file, found ", files.size()));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--model ", path, ": a folder must hold exactly one .gguf file, found ", files.size()));
 }
 
 // bf16 halves the KV traffic on every instruction set; f32 is the reference.
@@ -57,7 +58,8 @@ absl::Status LoadText(const ServerConfig& config, ModelStack* stack) {
     std::ifstream file(config.chat_template, std::ios::binary);
     source.assign(std::istreambuf_iterator<char>(file), {});
     if (!file.good() && !file.eof()) {
-      return absl::FailedPreconditionError(absl::StrCat("cannot read chat template ", config.chat_template));
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot read chat template ", config.chat_template));
     }
   }
   if (!source.empty()) {
@@ -78,13 +80,14 @@ absl::Status LoadText(const ServerConfig& config, ModelStack* stack) {
 
 // What the runner will need besides weights and KV, before it exists; generous.
 int64_t EstimateScratch(const ModelConfig& m, const ServerConfig& config, int32_t threads) {
-  const int64_t row_floats = 8 * int64_t{m.hidden_size} + 4 * int64_t{m.ffn_size} +
-                             4 * int64_t{m.num_heads} * m.head_dim;
+  const int64_t row_floats =
+      8 * int64_t{m.hidden_size} + 4 * int64_t{m.ffn_size} + 4 * int64_t{m.num_heads} * m.head_dim;
   const int64_t logits_floats = int64_t{config.max_running} * m.vocab_size * 5 / 4;
   return 4 * (config.step_tokens * row_floats + logits_floats) + threads * kScratchPerWorkerBytes;
 }
 
-absl::Status PlanMemory(const ServerConfig& config, KvDType dtype, const HostLimits& host, ModelStack* stack) {
+absl::Status PlanMemory(const ServerConfig& config, KvDType dtype, const HostLimits& host,
+                        ModelStack* stack) {
   const ModelConfig& m = stack->model.config;
   stack->limit_bytes = host.MemoryBytes();
   const ResourceNeeds needs = {
@@ -107,8 +110,9 @@ struct WarmUpData {
   std::vector<BlockId> blocks;
 };
 
-// One prefill chunk and one decode step, so that no first request pays for cold pages and caches. Returns the
-// slower one's seconds. The blocks it writes are free: whoever gets them overwrites them before reading.
+// One prefill chunk and one decode step, so that no first request pays for cold pages and caches.
+// Returns the slower one's seconds. The blocks it writes are free: whoever gets them overwrites
+// them before reading.
 double WarmUp(ModelRunner& runner) {
   const RunnerLimits limits = runner.Limits();
   const int32_t rows = std::max(1, std::min({limits.max_rows, limits.context_tokens - 1,
@@ -118,11 +122,16 @@ double WarmUp(ModelRunner& runner) {
   data.positions.resize(data.tokens.size());
   std::iota(data.positions.begin(), data.positions.end(), 0);
   for (const int32_t position : data.positions) data.slots.push_back(KvSlot{position});
-  for (int32_t block = 0; block < BlocksFor(rows + 1); ++block) data.blocks.push_back(BlockId{block});
+  for (int32_t block = 0; block < BlocksFor(rows + 1); ++block)
+    data.blocks.push_back(BlockId{block});
   double slowest = 0;
   const auto run = [&](int32_t begin, int32_t count) {
-    const SeqSpan seq = {.row_begin = 0, .row_count = count, .kv_len = begin + count, .table_begin = 0,
-                         .logits_begin = 0, .logits_count = 1};
+    const SeqSpan seq = {.row_begin = 0,
+                         .row_count = count,
+                         .kv_len = begin + count,
+                         .table_begin = 0,
+                         .logits_begin = 0,
+                         .logits_count = 1};
     StepBatch batch;
     batch.tokens = std::span(data.tokens).subspan(begin, count);
     batch.positions = std::span(data.positions).subspan(begin, count);
@@ -132,7 +141,8 @@ double WarmUp(ModelRunner& runner) {
     batch.logits_rows = 1;
     const auto start = std::chrono::steady_clock::now();
     runner.Forward(batch);
-    slowest = std::max(slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    slowest = std::max(
+        slowest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   };
   run(0, rows);
   run(rows, 1);

@@ -1,5 +1,6 @@
-// A model file brought to life: worker pool, weights, tokenizer, template, KV pool and runner, sized by the
-// resource plan. Loading: one thread. Afterwards the runner belongs to the engine thread, the rest is immutable.
+// A model file brought to life: worker pool, weights, tokenizer, template, KV pool and runner,
+// sized by the resource plan. Loading: one thread. Afterwards the runner belongs to the engine
+// thread, the rest is immutable.
 #pragma once
 
 #include <functional>
@@ -31,10 +32,12 @@ struct ModelStack {
   int64_t limit_bytes = 0;    // of the cgroup or RAM
   double slowest_step_s = 0;  // of the warm-up
 
-  // Loads, plans, allocates and touches memory, generates kernels, and runs one prefill chunk and one decode
-  // step. FAILED_PRECONDITION (exit 78) for whatever is wrong with the file or the configuration.
+  // Loads, plans, allocates and touches memory, generates kernels, and runs one prefill chunk and
+  // one decode step. FAILED_PRECONDITION (exit 78) for whatever is wrong with the file or the
+  // configuration.
   static absl::StatusOr<std::unique_ptr<ModelStack>> Load(
-      const ServerConfig& config, std::function<void(size_t done_bytes, size_t total_bytes)> progress);
+      const ServerConfig& config,
+      std::function<void(size_t done_bytes, size_t total_bytes)> progress);
 };
 
 }  // namespace quire

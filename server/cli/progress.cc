@@ -23,7 +23,8 @@ LoadProgress::LoadProgress() : bar_(WantsBar()) {}
 
 void LoadProgress::Show(size_t done_bytes, size_t total_bytes) {
   if (total_bytes == 0) return;
-  const int percent = static_cast<int>(100.0 * static_cast<double>(done_bytes) / static_cast<double>(total_bytes));
+  const int percent =
+      static_cast<int>(100.0 * static_cast<double>(done_bytes) / static_cast<double>(total_bytes));
   const auto now = std::chrono::steady_clock::now();
   if (bar_ ? now - last_ < kRefresh && percent < 100 : percent < last_percent_ + 25) return;
   last_ = now;

@@ -15,7 +15,8 @@ void RequestFlags::AddTo(CLI::App& app) {
   app.add_option("--min-p", min_p_, "drop below this share of the best [0 = off]");
   app.add_option("--seed", seed_, "random stream [drawn by the server]");
   app.add_option("--stop", stops_, "end at this text; repeatable")->allow_extra_args(false);
-  app.add_option("--logprobs", top_logprobs_, "print each token's logprob and this many alternatives [off]");
+  app.add_option("--logprobs", top_logprobs_,
+                 "print each token's logprob and this many alternatives [off]");
   app.add_option("--time-limit-ms", time_limit_ms_, "end with the text so far [none]");
   app.add_flag("--ignore-eos", ignore_eos_, "draw on past the model's end token");
 }

@@ -21,7 +21,8 @@ class RequestFlags {
 
  private:
   std::string model_name_;
-  std::optional<uint32_t> max_tokens_, min_tokens_, top_k_, top_logprobs_, time_limit_ms_, num_outputs_;
+  std::optional<uint32_t> max_tokens_, min_tokens_, top_k_, top_logprobs_, time_limit_ms_,
+      num_outputs_;
   std::optional<uint64_t> seed_;
   std::optional<float> temperature_, top_p_, min_p_;
   std::vector<std::string> stops_;

@@ -3,6 +3,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -11,8 +12,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-
-#include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "server/cli/commands.h"
@@ -36,13 +35,16 @@ void RaiseFileLimit() {
 
 void PrintAddresses(const Service& service, const ServerConfig& config, double seconds) {
   for (const std::string& address : service.grpc_addresses()) {
-    std::fprintf(stderr, "quire: gRPC on %s%s\n", address.c_str(), config.reflection_on() ? ", with reflection" : "");
+    std::fprintf(stderr, "quire: gRPC on %s%s\n", address.c_str(),
+                 config.reflection_on() ? ", with reflection" : "");
   }
   if (service.http_port() != 0) {
     const std::string host = config.http_listen.substr(0, config.http_listen.rfind(':'));
-    std::fprintf(stderr, "quire: metrics on http://%s:%d/metrics\n", host.c_str(), service.http_port());
+    std::fprintf(stderr, "quire: metrics on http://%s:%d/metrics\n", host.c_str(),
+                 service.http_port());
   }
-  if (config.trusted_network) std::fprintf(stderr, "quire: --trusted-network: whoever reaches the port is trusted\n");
+  if (config.trusted_network)
+    std::fprintf(stderr, "quire: --trusted-network: whoever reaches the port is trusted\n");
   std::fprintf(stderr, "quire: ready after %.2f s\n", seconds);
 }
 
@@ -51,7 +53,8 @@ int Serve(const ServerConfig& config) {
   StopSignals signals;  // before any thread starts: they inherit the mask
   RaiseFileLimit();
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Listen(config);
-  if (!service.ok()) return Fail(ExitCodeOf(service.status()), std::string(service.status().message()));
+  if (!service.ok())
+    return Fail(ExitCodeOf(service.status()), std::string(service.status().message()));
   signals.ExitAtOnce(kExitOk);  // nothing to drain while loading
   LoadProgress progress;
   const absl::Status loaded =
@@ -60,7 +63,8 @@ int Serve(const ServerConfig& config) {
   if (!loaded.ok()) return Fail(ExitCodeOf(loaded), std::string(loaded.message()));
   signals.Keep();
   std::fprintf(stderr, "%s\n", (*service)->Describe().c_str());
-  PrintAddresses(**service, config, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  PrintAddresses(**service, config,
+                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   while (!signals.Wait(kPulseMillis)) {
     if ((*service)->CheckPulse()) continue;
     std::fprintf(stderr, "quire: the engine has work and makes no step; ending\n");
@@ -87,7 +91,8 @@ int RunServe(const Args& args) {
   }
   const Environment environment = ProcessEnvironment();
   const absl::StatusOr<ServerConfig> config = flags.Resolve(environment);
-  if (!config.ok()) return Fail(ExitCodeOf(config.status()), std::string(config.status().message()));
+  if (!config.ok())
+    return Fail(ExitCodeOf(config.status()), std::string(config.status().message()));
   if (flags.print_config()) {
     std::fputs(flags.Print(environment).c_str(), stdout);
     return kExitOk;

@@ -83,15 +83,16 @@ Service::~Service() = default;
 absl::StatusOr<std::unique_ptr<Service>> Service::Listen(const ServerConfig& config) {
   auto state = std::make_unique<State>(config);
   State& s = *state;
-  RpcServerOptions options = {.listen = config.listen,
-                              .identity = {.version = kVersion, .revision = kRevision, .instance_id = RandomId()},
-                              .clock = &s.clock,
-                              .max_calls = config.effective_max_calls(),
-                              .receive_message_bytes = config.receive_message_bytes,
-                              .metadata_bytes = config.metadata_bytes,
-                              .max_request_ms = config.max_request_ms,
-                              .slow_reader_ms = config.slow_reader_ms,
-                              .reflection = config.reflection_on()};
+  RpcServerOptions options = {
+      .listen = config.listen,
+      .identity = {.version = kVersion, .revision = kRevision, .instance_id = RandomId()},
+      .clock = &s.clock,
+      .max_calls = config.effective_max_calls(),
+      .receive_message_bytes = config.receive_message_bytes,
+      .metadata_bytes = config.metadata_bytes,
+      .max_request_ms = config.max_request_ms,
+      .slow_reader_ms = config.slow_reader_ms,
+      .reflection = config.reflection_on()};
   options.identity.started = s.clock.Now();
   ASSIGN_OR_RETURN(s.rpc, RpcServer::Start(std::move(options)));
   if (config.http_listen != "off") {
@@ -99,10 +100,11 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Listen(const ServerConfig& con
       const Metrics* metrics = s.scrape.load();
       return metrics == nullptr ? std::string() : (metrics->*text)();
     };
-    ASSIGN_OR_RETURN(s.exposer, Exposer::Start({.listen = config.http_listen,
-                                                .health = [&s] { return s.Report(); },
-                                                .metrics = [body] { return body(&Metrics::Text); },
-                                                .load = [body] { return body(&Metrics::LoadText); }}));
+    ASSIGN_OR_RETURN(s.exposer,
+                     Exposer::Start({.listen = config.http_listen,
+                                     .health = [&s] { return s.Report(); },
+                                     .metrics = [body] { return body(&Metrics::Text); },
+                                     .load = [body] { return body(&Metrics::LoadText); }}));
   }
   return std::unique_ptr<Service>(new Service(std::move(state)));
 }
@@ -123,16 +125,19 @@ absl::Status Service::Load(Progress progress) {
                       .flush = [&s] { s.rpc->Flush(); },
                       .retry_delay_ms = retry_delay},
       DeliveryLinks{stack.tokenizer.get(), &s.inbox, &s.events, &s.clock});
-  s.engine = std::make_unique<Engine>(
-      SchedulerOptionsOf(s.config, stack),
-      EngineLinks{.runner = stack.runner.get(),
-                  .pool = stack.pool.get(),
-                  .inbox = &s.inbox,
-                  .events = &s.events,
-                  .clock = &s.clock},
-      [&s](const StepStats& stats) { s.intake->SetLoad(stats.waiting_tokens, stats.prefill_tokens_per_second); });
-  s.intake = std::make_unique<Intake>(IntakeOptionsOf(s.config, stack),
-                                      IntakeLinks{stack.encoder.get(), &s.inbox, &s.events, &s.clock});
+  s.engine = std::make_unique<Engine>(SchedulerOptionsOf(s.config, stack),
+                                      EngineLinks{.runner = stack.runner.get(),
+                                                  .pool = stack.pool.get(),
+                                                  .inbox = &s.inbox,
+                                                  .events = &s.events,
+                                                  .clock = &s.clock},
+                                      [&s](const StepStats& stats) {
+                                        s.intake->SetLoad(stats.waiting_tokens,
+                                                          stats.prefill_tokens_per_second);
+                                      });
+  s.intake =
+      std::make_unique<Intake>(IntakeOptionsOf(s.config, stack),
+                               IntakeLinks{stack.encoder.get(), &s.inbox, &s.events, &s.clock});
   s.metrics = std::make_unique<Metrics>(
       MetricsInfoOf(s.config, stack),
       MetricsSources{.streams = [&s] { return s.delivery->Stats(); },
@@ -167,7 +172,8 @@ bool Service::CheckPulse() {
   State& s = *state_;
   Health& health = s.rpc->health();
   const ServerState now = health.state();
-  if (s.engine == nullptr || (now != ServerState::kReady && now != ServerState::kStalled)) return true;
+  if (s.engine == nullptr || (now != ServerState::kReady && now != ServerState::kStalled))
+    return true;
   switch (JudgePulse(s.engine->PulseAgeNs(), s.stack->slowest_step_s)) {
     case Pulse::kFine:
       if (now == ServerState::kStalled) health.SetState(ServerState::kReady);
@@ -178,7 +184,8 @@ bool Service::CheckPulse() {
         health.SetState(ServerState::kStalled);
       }
       return true;
-    case Pulse::kDead: break;
+    case Pulse::kDead:
+      break;
   }
   health.GiveUp();
   return false;

@@ -1,5 +1,6 @@
-// The composition root: makes the rooms, connects them, and takes them down in order. Listen binds every port
-// and answers LOADING; Load brings the model to life and serves; Drain ends it. Main thread only.
+// The composition root: makes the rooms, connects them, and takes them down in order. Listen binds
+// every port and answers LOADING; Load brings the model to life and serves; Drain ends it. Main
+// thread only.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,8 @@ class Service {
 
   // FAILED_PRECONDITION for the model file or the resource plan (exit 78).
   absl::Status Load(Progress progress);
-  // NOT_SERVING at once, new requests for `drain_delay` more, then running ones finish within `drain_timeout`.
+  // NOT_SERVING at once, new requests for `drain_delay` more, then running ones finish within
+  // `drain_timeout`.
   void Drain();
 
   // Judges the age of the engine's pulse and sets the health. Call about once a second.
@@ -32,7 +34,7 @@ class Service {
   bool CheckPulse();
 
   const std::vector<std::string>& grpc_addresses() const;
-  int http_port() const;  // 0: off
+  int http_port() const;         // 0: off
   std::string Describe() const;  // what is loaded and the resource plan, a few lines
 
  private:

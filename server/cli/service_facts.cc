@@ -30,7 +30,8 @@ SchedulerOptions SchedulerOptionsOf(const ServerConfig& config, const ModelStack
 
 IntakeOptions IntakeOptionsOf(const ServerConfig& config, const ModelStack& stack) {
   IntakeOptions options;
-  options.capacity = {.context_tokens = stack.plan.context_tokens, .num_blocks = stack.plan.num_blocks};
+  options.capacity = {.context_tokens = stack.plan.context_tokens,
+                      .num_blocks = stack.plan.num_blocks};
   options.vocab_size = stack.model.config.vocab_size;
   options.eos_ids = stack.tokenizer->eos_ids();
   options.default_max_tokens = config.default_max_tokens;
@@ -64,14 +65,15 @@ Backend BackendOf(const ServerConfig& config, const ModelStack& stack) {
   Backend backend;
   backend.encoder = stack.encoder.get();
   backend.tokenizer = stack.tokenizer.get();
-  backend.request_limits = {.model_names = ModelNames(config, stack),
-                            .vocab_size = m.vocab_size,
-                            .context_tokens = stack.plan.context_tokens,
-                            .max_prompt_bytes = config.max_prompt_bytes,
-                            .max_outputs = config.max_outputs,
-                            .max_top_logprobs = config.max_top_logprobs,
-                            .template_reads_tools = stack.chat != nullptr && stack.chat->reads_tools(),
-                            .ignore_unknown_fields = config.ignore_unknown_fields};
+  backend.request_limits = {
+      .model_names = ModelNames(config, stack),
+      .vocab_size = m.vocab_size,
+      .context_tokens = stack.plan.context_tokens,
+      .max_prompt_bytes = config.max_prompt_bytes,
+      .max_outputs = config.max_outputs,
+      .max_top_logprobs = config.max_top_logprobs,
+      .template_reads_tools = stack.chat != nullptr && stack.chat->reads_tools(),
+      .ignore_unknown_fields = config.ignore_unknown_fields};
   backend.service_limits = {.default_max_tokens = config.default_max_tokens,
                             .max_request_ms = config.max_request_ms,
                             .max_running = config.max_running,
@@ -110,9 +112,11 @@ std::vector<CallCount> CallCounts(const RpcStats& stats) {
 
 std::vector<std::string> ModelNames(const ServerConfig& config, const ModelStack& stack) {
   std::vector<std::string> names;
-  for (const std::string& name : {config.model_name, std::filesystem::path(stack.path).stem().string(),
-                                  stack.model.config.name}) {
-    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  for (const std::string& name :
+       {config.model_name, std::filesystem::path(stack.path).stem().string(),
+        stack.model.config.name}) {
+    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
   }
   if (names.empty()) names.push_back("model");
   return names;
@@ -121,8 +125,9 @@ std::vector<std::string> ModelNames(const ServerConfig& config, const ModelStack
 std::string DescribeStack(const ServerConfig& config, const ModelStack& stack) {
   const ModelConfig& m = stack.model.config;
   return absl::StrFormat("%s: %s, %.1f M parameters, %s; context %d; %d threads, %s, KV %s\n%s",
-                         ModelNames(config, stack)[0], m.architecture, static_cast<double>(m.parameter_count) * 1e-6,
-                         m.quantization, stack.plan.context_tokens, stack.pool->size(), stack.isa, stack.kv_dtype,
+                         ModelNames(config, stack)[0], m.architecture,
+                         static_cast<double>(m.parameter_count) * 1e-6, m.quantization,
+                         stack.plan.context_tokens, stack.pool->size(), stack.isa, stack.kv_dtype,
                          stack.plan.text);
 }
 

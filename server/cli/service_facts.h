@@ -1,4 +1,5 @@
-// What each room is told about the configuration and the loaded model: plain translations, no decisions. Pure.
+// What each room is told about the configuration and the loaded model: plain translations, no
+// decisions. Pure.
 #pragma once
 
 #include <string>

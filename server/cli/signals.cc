@@ -1,9 +1,9 @@
 #include "server/cli/signals.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <ctime>
-
-#include <unistd.h>
 
 namespace quire {
 namespace {
@@ -16,7 +16,8 @@ sigset_t Signals() {
   return set;
 }
 
-constexpr timespec kPoll = {.tv_sec = 0, .tv_nsec = 100'000'000};  // how late the destructor may be noticed
+constexpr timespec kPoll = {.tv_sec = 0,
+                            .tv_nsec = 100'000'000};  // how late the destructor may be noticed
 
 }  // namespace
 

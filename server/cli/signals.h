@@ -1,5 +1,5 @@
-// SIGTERM and SIGINT as something to wait for, and SIGPIPE ignored. Make one before other threads start, as they
-// inherit the signal mask. One per process; main thread, but for the thread it owns.
+// SIGTERM and SIGINT as something to wait for, and SIGPIPE ignored. Make one before other threads
+// start, as they inherit the signal mask. One per process; main thread, but for the thread it owns.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class StopSignals {
 
   std::mutex mutex_;
   std::condition_variable came_;
-  int exit_code_ = -1;   // < 0: keep
+  int exit_code_ = -1;  // < 0: keep
   bool signalled_ = false;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

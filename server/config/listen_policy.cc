@@ -23,14 +23,22 @@ bool ServerConfig::reflection_on() const {
 
 int ExitCodeOf(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kOk: return 0;
-    case absl::StatusCode::kInvalidArgument: return 64;
-    case absl::StatusCode::kUnavailable: return 69;
-    case absl::StatusCode::kResourceExhausted: return 75;
-    case absl::StatusCode::kFailedPrecondition: return 78;
-    case absl::StatusCode::kDeadlineExceeded: return 124;
-    case absl::StatusCode::kCancelled: return 130;
-    default: return 70;
+    case absl::StatusCode::kOk:
+      return 0;
+    case absl::StatusCode::kInvalidArgument:
+      return 64;
+    case absl::StatusCode::kUnavailable:
+      return 69;
+    case absl::StatusCode::kResourceExhausted:
+      return 75;
+    case absl::StatusCode::kFailedPrecondition:
+      return 78;
+    case absl::StatusCode::kDeadlineExceeded:
+      return 124;
+    case absl::StatusCode::kCancelled:
+      return 130;
+    default:
+      return 70;
   }
 }
 

@@ -12,7 +12,8 @@ namespace quire {
 namespace {
 
 std::string MiB(int64_t bytes) {
-  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 20));
+  return absl::StrFormat("%.1f MiB",
+                         static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 20));
 }
 
 int64_t BlocksIn(int64_t bytes, int64_t block_bytes) {
@@ -29,7 +30,8 @@ int64_t DefaultKvBytes(int64_t left, int64_t context_bytes) {
 
 absl::StatusOr<ResourcePlan> PlanResources(const ResourceNeeds& needs) {
   const int64_t block = needs.kv_block_bytes;
-  if (!(block > 0 && needs.weights_bytes >= 0 && needs.scratch_bytes >= 0 && needs.context_tokens > 0)) {
+  if (!(block > 0 && needs.weights_bytes >= 0 && needs.scratch_bytes >= 0 &&
+        needs.context_tokens > 0)) {
     return absl::FailedPreconditionError("resource plan: the model has no shape");
   }
   const int32_t context = needs.max_context > 0 ? std::min(needs.max_context, needs.context_tokens)
@@ -46,12 +48,13 @@ absl::StatusOr<ResourcePlan> PlanResources(const ResourceNeeds& needs) {
   plan.kv_bytes = blocks * block;
   plan.total_bytes = fixed + plan.kv_bytes;
   plan.context_tokens = static_cast<int32_t>(std::min<int64_t>(context, blocks * kBlockTokens));
-  plan.text = absl::StrCat("memory: weights ", MiB(needs.weights_bytes), " + KV cache ", MiB(plan.kv_bytes), " (",
-                           blocks, " blocks of ", kBlockTokens, " tokens, ", MiB(block), " each) + scratch ",
-                           MiB(needs.scratch_bytes), " + reserve ", MiB(kReserveBytes), " = ",
-                           MiB(plan.total_bytes), " of ", MiB(needs.limit_bytes), " (", needs.limit_source, ")\n",
-                           "context: ", plan.context_tokens, " tokens (model ", needs.context_tokens, ", pool ",
-                           blocks * kBlockTokens, ")\n");
+  plan.text =
+      absl::StrCat("memory: weights ", MiB(needs.weights_bytes), " + KV cache ", MiB(plan.kv_bytes),
+                   " (", blocks, " blocks of ", kBlockTokens, " tokens, ", MiB(block),
+                   " each) + scratch ", MiB(needs.scratch_bytes), " + reserve ", MiB(kReserveBytes),
+                   " = ", MiB(plan.total_bytes), " of ", MiB(needs.limit_bytes), " (",
+                   needs.limit_source, ")\n", "context: ", plan.context_tokens, " tokens (model ",
+                   needs.context_tokens, ", pool ", blocks * kBlockTokens, ")\n");
   if (blocks < 1) {
     return absl::FailedPreconditionError(
         absl::StrCat(plan.text, asked ? "--kv-cache-bytes is" : "what is left for the KV cache is",
@@ -59,9 +62,10 @@ absl::StatusOr<ResourcePlan> PlanResources(const ResourceNeeds& needs) {
                      asked ? " to the KV cache" : ", or take a smaller model"));
   }
   if (plan.total_bytes > needs.limit_bytes) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        plan.text, "this does not fit: over the limit by ", MiB(plan.total_bytes - needs.limit_bytes),
-        "; lower --kv-cache-bytes (", needs.kv_cache_bytes, ") to at most ", left, " or raise the limit"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(plan.text, "this does not fit: over the limit by ",
+                     MiB(plan.total_bytes - needs.limit_bytes), "; lower --kv-cache-bytes (",
+                     needs.kv_cache_bytes, ") to at most ", left, " or raise the limit"));
   }
   return plan;
 }

@@ -1,5 +1,5 @@
-// The configuration of a server: flag over QUIRE_* variable over --config file over default, read once at
-// start, every value checked. Plain struct; immutable after it is made.
+// The configuration of a server: flag over QUIRE_* variable over --config file over default, read
+// once at start, every value checked. Plain struct; immutable after it is made.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,23 @@ enum class ReflectionMode : uint8_t { kAuto, kOn, kOff };
 enum class KvDtype : uint8_t { kAuto, kF32, kBf16 };
 
 struct ServerConfig {
-  std::string model;                               // file; required
-  std::string model_name;                          // empty: from the file
-  std::string chat_template;                       // file that replaces the model's template; empty: the model's
+  std::string model;          // file; required
+  std::string model_name;     // empty: from the file
+  std::string chat_template;  // file that replaces the model's template; empty: the model's
   std::vector<std::string> listen = {"127.0.0.1:50051"};
-  std::string http_listen = "127.0.0.1:8080";      // "off": no port
+  std::string http_listen = "127.0.0.1:8080";  // "off": no port
   bool trusted_network = false;
   ReflectionMode reflection = ReflectionMode::kAuto;
-  bool ignore_unknown_fields = false;              // --unknown-fields=ignore
+  bool ignore_unknown_fields = false;  // --unknown-fields=ignore
   // Resources.
-  int64_t kv_cache_bytes = 0;                      // 0: what the limit leaves, at most 2 GiB
+  int64_t kv_cache_bytes = 0;  // 0: what the limit leaves, at most 2 GiB
   KvDtype kv_dtype = KvDtype::kAuto;
-  int32_t threads = 0;                             // 0: from quota and affinity
-  std::string isa;                                 // empty: the best of this processor
-  int32_t step_tokens = 128;                       // token budget of a step
+  int32_t threads = 0;        // 0: from quota and affinity
+  std::string isa;            // empty: the best of this processor
+  int32_t step_tokens = 128;  // token budget of a step
   // Limits (names of GetModel's Limits).
   int64_t max_prompt_bytes = 1 << 20;
-  int32_t max_context = 0;                         // 0: the model's
+  int32_t max_context = 0;  // 0: the model's
   int32_t max_outputs = 8;
   int32_t max_top_logprobs = 20;
   int32_t default_max_tokens = 512;
@@ -48,7 +48,7 @@ struct ServerConfig {
   int32_t max_waiting = 256;
   int64_t max_waiting_tokens = 262'144;
   int64_t max_queue_ms = 120'000;
-  int32_t max_calls = 0;                           // 0: running + waiting + 64
+  int32_t max_calls = 0;  // 0: running + waiting + 64
   int64_t stream_buffer_bytes = 262'144;
   int64_t slow_reader_ms = 30'000;
   int64_t receive_message_bytes = 4 << 20;
@@ -57,7 +57,9 @@ struct ServerConfig {
   absl::Duration drain_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(60);
 
-  int32_t effective_max_calls() const { return max_calls > 0 ? max_calls : max_running + max_waiting + 64; }
+  int32_t effective_max_calls() const {
+    return max_calls > 0 ? max_calls : max_running + max_waiting + 64;
+  }
   // Requests that may hold a place at once: in intake, queue and batch.
   int32_t max_live() const { return max_running + max_waiting; }
   bool reflection_on() const;  // auto: if every listener is loopback or a unix socket
@@ -73,10 +75,10 @@ class ConfigFlags {
   ~ConfigFlags();
   void AddTo(CLI::App& app);  // once; `app` must not outlive this object
 
-  // INVALID_ARGUMENT: a flag's value (exit 64). FAILED_PRECONDITION: variable, file, missing model, bind policy
-  // (exit 78). Messages name the source, the key, what was found and what is wanted.
+  // INVALID_ARGUMENT: a flag's value (exit 64). FAILED_PRECONDITION: variable, file, missing model,
+  // bind policy (exit 78). Messages name the source, the key, what was found and what is wanted.
   absl::StatusOr<ServerConfig> Resolve(const Environment& environment) const;
-  bool print_config() const;                                  // --print-config was given
+  bool print_config() const;  // --print-config was given
   // One line per key: name = value (source). After Resolve.
   std::string Print(const Environment& environment) const;
 
@@ -89,7 +91,8 @@ class ConfigFlags {
 absl::StatusOr<ServerConfig> ParseServerConfig(const std::vector<std::string>& arguments,
                                                const Environment& environment);
 
-// 0 for OK, else the exit code of `quire serve`: 64 usage, 69 unavailable, 75, 78 configuration, 70 the rest.
+// 0 for OK, else the exit code of `quire serve`: 64 usage, 69 unavailable, 75, 78 configuration, 70
+// the rest.
 int ExitCodeOf(const absl::Status& status);
 
 // True for unix: sockets and loopback addresses ("127.0.0.1:1", "[::1]:1", "localhost:1").

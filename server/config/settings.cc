@@ -23,8 +23,8 @@ std::optional<int64_t> ParseInteger(std::string_view text) {
 
 // An integer with a unit behind it, of the given ones; no unit means times 1.
 template <size_t N>
-std::optional<int64_t> ParseWithUnit(std::string_view text,
-                                     const std::array<std::pair<std::string_view, int64_t>, N>& units) {
+std::optional<int64_t> ParseWithUnit(
+    std::string_view text, const std::array<std::pair<std::string_view, int64_t>, N>& units) {
   int64_t factor = 1;
   for (const auto& [unit, size] : units) {
     if (text.size() > unit.size() && text.ends_with(unit)) {
@@ -45,8 +45,11 @@ constexpr std::array<std::pair<std::string_view, int64_t>, 3> kTimeUnits = {
     {{"ms", 1}, {"s", 1000}, {"m", 60'000}}};
 
 template <typename T>
-Setting Integer(std::string name, T ServerConfig::* field, int64_t low, int64_t high, std::string help) {
-  Setting s{.name = std::move(name), .wanted = absl::StrCat("integer ", low, "..", high), .help = std::move(help)};
+Setting Integer(std::string name, T ServerConfig::* field, int64_t low, int64_t high,
+                std::string help) {
+  Setting s{.name = std::move(name),
+            .wanted = absl::StrCat("integer ", low, "..", high),
+            .help = std::move(help)};
   s.set = [field, low, high](ServerConfig& config, const Values& values) {
     const std::optional<int64_t> value = ParseInteger(values[0]);
     if (!(value.has_value() && *value >= low && *value <= high)) return false;
@@ -58,7 +61,8 @@ Setting Integer(std::string name, T ServerConfig::* field, int64_t low, int64_t 
 }
 
 template <typename T>
-Setting Bytes(std::string name, T ServerConfig::* field, int64_t low, int64_t high, std::string help) {
+Setting Bytes(std::string name, T ServerConfig::* field, int64_t low, int64_t high,
+              std::string help) {
   Setting s = Integer(std::move(name), field, low, high, std::move(help));
   s.wanted = absl::StrCat("bytes ", low, "..", high, ", or with KiB, MiB, GiB");
   s.set = [field, low, high](ServerConfig& config, const Values& values) {
@@ -70,7 +74,8 @@ Setting Bytes(std::string name, T ServerConfig::* field, int64_t low, int64_t hi
   return s;
 }
 
-Setting Seconds(std::string name, absl::Duration ServerConfig::* field, int64_t high_s, std::string help) {
+Setting Seconds(std::string name, absl::Duration ServerConfig::* field, int64_t high_s,
+                std::string help) {
   Setting s{.name = std::move(name),
             .wanted = absl::StrCat("seconds 0..", high_s, ", or with ms, s, m"),
             .help = std::move(help)};
@@ -86,7 +91,8 @@ Setting Seconds(std::string name, absl::Duration ServerConfig::* field, int64_t 
   return s;
 }
 
-Setting Text(std::string name, std::string ServerConfig::* field, std::string wanted, std::string help) {
+Setting Text(std::string name, std::string ServerConfig::* field, std::string wanted,
+             std::string help) {
   Setting s{.name = std::move(name), .wanted = std::move(wanted), .help = std::move(help)};
   s.set = [field](ServerConfig& config, const Values& values) {
     config.*field = values[0];
@@ -97,24 +103,30 @@ Setting Text(std::string name, std::string ServerConfig::* field, std::string wa
 }
 
 Setting Switch(std::string name, bool ServerConfig::* field, std::string help) {
-  Setting s{.name = std::move(name), .wanted = "true or false", .help = std::move(help), .form = SettingForm::kSwitch};
+  Setting s{.name = std::move(name),
+            .wanted = "true or false",
+            .help = std::move(help),
+            .form = SettingForm::kSwitch};
   s.set = [field](ServerConfig& config, const Values& values) {
     const std::string& text = values[0];
     if (text != "true" && text != "false" && text != "1" && text != "0") return false;
     config.*field = text == "true" || text == "1";
     return true;
   };
-  s.show = [field](const ServerConfig& config) { return std::string(config.*field ? "true" : "false"); };
+  s.show = [field](const ServerConfig& config) {
+    return std::string(config.*field ? "true" : "false");
+  };
   return s;
 }
 
 template <typename T>
-Setting Choice(std::string name, T ServerConfig::* field, std::vector<std::pair<std::string, T>> choices,
-               std::string help) {
-  Setting s{.name = std::move(name),
-            .wanted = absl::StrJoin(choices, "|",
-                                    [](std::string* out, const auto& c) { absl::StrAppend(out, c.first); }),
-            .help = std::move(help)};
+Setting Choice(std::string name, T ServerConfig::* field,
+               std::vector<std::pair<std::string, T>> choices, std::string help) {
+  Setting s{
+      .name = std::move(name),
+      .wanted = absl::StrJoin(
+          choices, "|", [](std::string* out, const auto& c) { absl::StrAppend(out, c.first); }),
+      .help = std::move(help)};
   s.set = [field, choices](ServerConfig& config, const Values& values) {
     const auto it = std::ranges::find(choices, values[0], &std::pair<std::string, T>::first);
     if (it == choices.end()) return false;
@@ -141,7 +153,8 @@ Setting Listen() {
             .help = "where gRPC listens; repeatable (variable: separated by commas)",
             .form = SettingForm::kList};
   s.set = [](ServerConfig& config, const Values& values) {
-    if (values.empty() || values.size() > 16 || !std::ranges::all_of(values, IsListenAddress)) return false;
+    if (values.empty() || values.size() > 16 || !std::ranges::all_of(values, IsListenAddress))
+      return false;
     config.listen = values;
     return true;
   };
@@ -171,9 +184,12 @@ std::vector<Setting> MakeSettings() {
       Switch("trusted-network", &C::trusted_network,
              "allow gRPC listeners that other hosts can reach, in plain text"),
       Choice<ReflectionMode>("reflection", &C::reflection,
-                             {{"auto", ReflectionMode::kAuto}, {"on", ReflectionMode::kOn}, {"off", ReflectionMode::kOff}},
+                             {{"auto", ReflectionMode::kAuto},
+                              {"on", ReflectionMode::kOn},
+                              {"off", ReflectionMode::kOff}},
                              "gRPC reflection; auto: if all listeners are private"),
-      Choice<bool>("unknown-fields", &C::ignore_unknown_fields, {{"refuse", false}, {"ignore", true}},
+      Choice<bool>("unknown-fields", &C::ignore_unknown_fields,
+                   {{"refuse", false}, {"ignore", true}},
                    "what happens to request fields that this build does not know"),
       Bytes("kv-cache-bytes", &C::kv_cache_bytes, 0, int64_t{1} << 46,
             "size of the KV cache; 0: what the memory limit leaves, at most 2 GiB"),
@@ -181,25 +197,34 @@ std::vector<Setting> MakeSettings() {
                       {{"auto", KvDtype::kAuto}, {"f32", KvDtype::kF32}, {"bf16", KvDtype::kBf16}},
                       "type of the KV cache; auto: the fastest here"),
       Integer("threads", &C::threads, 0, 1024, "kernel threads; 0: from CPU quota and affinity"),
-      Text("isa", &C::isa, "an instruction set name", "highest instruction set to use; unset: the best of this CPU"),
+      Text("isa", &C::isa, "an instruction set name",
+           "highest instruction set to use; unset: the best of this CPU"),
       Integer("step-tokens", &C::step_tokens, 1, 8192, "token budget of an engine step"),
       Bytes("max-prompt-bytes", &C::max_prompt_bytes, 1, kGiB, "longest prompt"),
       Integer("max-context", &C::max_context, 0, 1 << 24, "context in tokens; 0: the model's"),
       Integer("max-outputs", &C::max_outputs, 1, 64, "most outputs of a request"),
       Integer("max-top-logprobs", &C::max_top_logprobs, 0, 20, "most alternatives per token"),
-      Integer("default-max-tokens", &C::default_max_tokens, 1, 1 << 24, "output bound of a request that gives none"),
+      Integer("default-max-tokens", &C::default_max_tokens, 1, 1 << 24,
+              "output bound of a request that gives none"),
       Integer("max-request-ms", &C::max_request_ms, 1, 86'400'000, "longest run of a request"),
       Integer("max-running", &C::max_running, 1, 4096, "sequences in the batch"),
       Integer("max-waiting", &C::max_waiting, 1, 1 << 20, "sequences in the queue"),
-      Integer("max-waiting-tokens", &C::max_waiting_tokens, 1, int64_t{1} << 40, "prompt tokens in the queue"),
+      Integer("max-waiting-tokens", &C::max_waiting_tokens, 1, int64_t{1} << 40,
+              "prompt tokens in the queue"),
       Integer("max-queue-ms", &C::max_queue_ms, 1, 86'400'000, "longest wait in the queue"),
-      Integer("max-calls", &C::max_calls, 0, 1 << 20, "calls at once; 0: max-running + max-waiting + 64"),
-      Bytes("stream-buffer-bytes", &C::stream_buffer_bytes, 1024, kGiB, "unread output at which a request is paused"),
-      Integer("slow-reader-ms", &C::slow_reader_ms, 1, 86'400'000, "paused without progress for this long: ended"),
-      Bytes("receive-message-bytes", &C::receive_message_bytes, 1024, kGiB, "largest request message"),
+      Integer("max-calls", &C::max_calls, 0, 1 << 20,
+              "calls at once; 0: max-running + max-waiting + 64"),
+      Bytes("stream-buffer-bytes", &C::stream_buffer_bytes, 1024, kGiB,
+            "unread output at which a request is paused"),
+      Integer("slow-reader-ms", &C::slow_reader_ms, 1, 86'400'000,
+              "paused without progress for this long: ended"),
+      Bytes("receive-message-bytes", &C::receive_message_bytes, 1024, kGiB,
+            "largest request message"),
       Bytes("metadata-bytes", &C::metadata_bytes, 1024, 1 << 20, "largest request metadata"),
-      Seconds("drain-delay", &C::drain_delay, 3600, "between NOT_SERVING and refusing calls, at shutdown"),
-      Seconds("drain-timeout", &C::drain_timeout, 86'400, "for running requests to finish, at shutdown"),
+      Seconds("drain-delay", &C::drain_delay, 3600,
+              "between NOT_SERVING and refusing calls, at shutdown"),
+      Seconds("drain-timeout", &C::drain_timeout, 86'400,
+              "for running requests to finish, at shutdown"),
   };
 }
 
@@ -218,7 +243,8 @@ const Setting* FindSetting(std::string_view name) {
 
 std::string VariableOf(std::string_view name) {
   std::string variable = "QUIRE_";
-  for (const char c : name) variable += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  for (const char c : name)
+    variable += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
   return variable;
 }
 

@@ -1,5 +1,5 @@
-// The table of settings: one entry per flag, variable and configuration key, with its parser, range and help.
-// Internal to this room. Immutable; any thread.
+// The table of settings: one entry per flag, variable and configuration key, with its parser, range
+// and help. Internal to this room. Immutable; any thread.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,8 @@ namespace quire {
 enum class SettingForm : uint8_t { kValue, kList, kSwitch };
 
 struct Setting {
-  std::string name;    // "max-running": flag --max-running, variable QUIRE_MAX_RUNNING, key max_running
+  std::string
+      name;  // "max-running": flag --max-running, variable QUIRE_MAX_RUNNING, key max_running
   std::string wanted;  // the accepted values, for help and errors: "integer 1..4096"
   std::string help;
   SettingForm form = SettingForm::kValue;

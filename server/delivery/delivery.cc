@@ -5,9 +5,9 @@
 
 #include "server/delivery/stream.h"
 
-// A stream stays in streams_ until it has ended for the client and the engine has sent its last event; both
-// bounds are the slots of the inbox. Numbers are published before a sink's flush, so a client that sees its
-// call end finds it counted.
+// A stream stays in streams_ until it has ended for the client and the engine has sent its last
+// event; both bounds are the slots of the inbox. Numbers are published before a sink's flush, so a
+// client that sees its call end finds it counted.
 namespace quire {
 namespace {
 
@@ -21,7 +21,8 @@ Delivery::Delivery(DeliveryOptions options, const DeliveryLinks& links)
     : options_(std::move(options)), links_(links), context_(std::make_unique<StreamContext>()) {
   context_->tokenizer = links_.tokenizer;
   context_->stats = &stats_;
-  context_->retry_delay_ms = options_.retry_delay_ms ? options_.retry_delay_ms : [] { return int64_t{1000}; };
+  context_->retry_delay_ms =
+      options_.retry_delay_ms ? options_.retry_delay_ms : [] { return int64_t{1000}; };
 }
 
 Delivery::~Delivery() { Stop(); }
@@ -63,7 +64,8 @@ void Delivery::Open(StreamSpec spec, std::shared_ptr<ResponseSink> sink) {
 void Delivery::Discard(RequestId id) {
   std::unique_ptr<Stream> dropped;  // its sink may do work when it goes: outside the lock
   absl::MutexLock lock(&mutex_);
-  const auto it = std::ranges::find_if(opened_, [id](const auto& stream) { return stream->id() == id; });
+  const auto it =
+      std::ranges::find_if(opened_, [id](const auto& stream) { return stream->id() == id; });
   if (it == opened_.end()) {  // the thread has it already
     discarded_.push_back(id);
     links_.events->Wake();

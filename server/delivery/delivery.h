@@ -1,6 +1,7 @@
-// Turns token events into text for clients: one thread, one Stream per request. It alone ends a request: every
-// opened stream gets exactly one ResponseSink::OnEnd, unless it is discarded before it was submitted. Open and
-// Discard: any thread. A slow client costs bounded bytes; delivery never waits for one.
+// Turns token events into text for clients: one thread, one Stream per request. It alone ends a
+// request: every opened stream gets exactly one ResponseSink::OnEnd, unless it is discarded before
+// it was submitted. Open and Discard: any thread. A slow client costs bounded bytes; delivery never
+// waits for one.
 #pragma once
 
 #include <atomic>
@@ -31,10 +32,10 @@ struct StreamSpec {
   RequestId id = RequestId::kNone;
   int32_t num_sequences = 1;
   uint64_t seed = 0;
-  bool final_only = false;          // text held until each output ends
+  bool final_only = false;  // text held until each output ends
   int32_t tokens_per_message = 1;
   bool text = true, tokens = false;
-  bool logprobs = false;            // logprob, rank and alternatives of listed tokens
+  bool logprobs = false;  // logprob, rank and alternatives of listed tokens
   std::vector<std::string> stop_strings{};
   std::vector<TokenId> stop_token_ids{};
   bool keep_stop = false;
@@ -45,8 +46,8 @@ struct StreamSpec {
 struct DeliveryOptions {
   int64_t stream_buffer_bytes = 256 << 10;  // over it the request is paused; resumes at half
   int64_t slow_reader_ms = 30'000;          // paused without progress for this long: ended
-  std::function<void()> flush{};            // called on the delivery thread after each batch with output
-  std::function<int64_t()> retry_delay_ms{};// for retriable ends; unset: 1000
+  std::function<void()> flush{};  // called on the delivery thread after each batch with output
+  std::function<int64_t()> retry_delay_ms{};  // for retriable ends; unset: 1000
 };
 
 // All outlive the delivery.
@@ -57,7 +58,7 @@ struct DeliveryLinks {
   const Clock* clock = nullptr;
 };
 
-class Stream;          // stream.h
+class Stream;  // stream.h
 struct StreamContext;
 
 class Delivery {
@@ -75,7 +76,8 @@ class Delivery {
   void Discard(RequestId id);
 
   StreamStats Stats() const { return published_.Load(); }
-  // One batch on the calling thread, for tests and tools without the thread. False: nothing came in time.
+  // One batch on the calling thread, for tests and tools without the thread. False: nothing came in
+  // time.
   bool RunOnce(absl::Duration timeout = absl::ZeroDuration());
 
  private:

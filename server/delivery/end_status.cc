@@ -20,7 +20,8 @@ absl::Status Internal(SampleOutcome outcome) {
     case SampleOutcome::kNoAllowedToken:
       return MakeError(Code::kInternal, "no token was allowed",
                        {.reason = "NO_ALLOWED_TOKEN", .metadata = {}, .violations = {}});
-    case SampleOutcome::kToken: break;
+    case SampleOutcome::kToken:
+      break;
   }
   return MakeError(Code::kInternal, "the engine failed",
                    {.reason = "ENGINE_FAULT", .metadata = {}, .violations = {}});
@@ -34,10 +35,12 @@ bool EndsOk(FinishReason reason) {
 }
 
 absl::Status FailureStatus(const FailureFacts& facts) {
-  const std::pair<std::string, std::string> generated = {"generated_tokens", absl::StrCat(facts.generated_tokens)};
+  const std::pair<std::string, std::string> generated = {"generated_tokens",
+                                                         absl::StrCat(facts.generated_tokens)};
   switch (facts.reason) {
     case FinishReason::kDeadline:
-      return MakeError(Code::kDeadlineExceeded, absl::StrCat("the deadline passed in ", std::string(facts.stage)),
+      return MakeError(Code::kDeadlineExceeded,
+                       absl::StrCat("the deadline passed in ", std::string(facts.stage)),
                        {.reason = "DEADLINE",
                         .metadata = {{"stage", std::string(facts.stage)}, generated},
                         .violations = {}});
@@ -47,7 +50,8 @@ absl::Status FailureStatus(const FailureFacts& facts) {
                         .metadata = {},
                         .violations = {},
                         .retry_delay_ms = facts.retry_delay_ms});
-    case FinishReason::kCancelled: return absl::CancelledError("the call was cancelled");
+    case FinishReason::kCancelled:
+      return absl::CancelledError("the call was cancelled");
     case FinishReason::kSlowReader:
       return MakeError(Code::kResourceExhausted, "the client did not read its stream",
                        {.reason = "SLOW_READER", .metadata = {generated}, .violations = {}});
@@ -61,8 +65,10 @@ absl::Status FailureStatus(const FailureFacts& facts) {
       }
       return MakeError(Code::kUnavailable, "the server shut down before the end",
                        {.reason = "SHUTDOWN", .metadata = {generated}, .violations = {}});
-    case FinishReason::kError: return Internal(facts.outcome);
-    default: LOG(FATAL) << "not a failure: " << static_cast<int>(facts.reason);
+    case FinishReason::kError:
+      return Internal(facts.outcome);
+    default:
+      LOG(FATAL) << "not a failure: " << static_cast<int>(facts.reason);
   }
 }
 
@@ -70,15 +76,23 @@ Outcome OutcomeOf(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:
     case FinishReason::kLength:
-    case FinishReason::kTimeLimit: return Outcome::kOk;
-    case FinishReason::kAborted: return Outcome::kAborted;
-    case FinishReason::kCancelled: return Outcome::kCancelled;
-    case FinishReason::kDeadline: return Outcome::kDeadline;
-    case FinishReason::kQueueAge: return Outcome::kExpired;
-    case FinishReason::kSlowReader: return Outcome::kSlowReader;
-    case FinishReason::kShutdown: return Outcome::kShutdown;
+    case FinishReason::kTimeLimit:
+      return Outcome::kOk;
+    case FinishReason::kAborted:
+      return Outcome::kAborted;
+    case FinishReason::kCancelled:
+      return Outcome::kCancelled;
+    case FinishReason::kDeadline:
+      return Outcome::kDeadline;
+    case FinishReason::kQueueAge:
+      return Outcome::kExpired;
+    case FinishReason::kSlowReader:
+      return Outcome::kSlowReader;
+    case FinishReason::kShutdown:
+      return Outcome::kShutdown;
     case FinishReason::kError:
-    case FinishReason::kNone: break;
+    case FinishReason::kNone:
+      break;
   }
   return Outcome::kError;
 }

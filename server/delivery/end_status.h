@@ -1,4 +1,5 @@
-// What a client is told when a request fails, and under which outcome it is counted: one table. Pure.
+// What a client is told when a request fails, and under which outcome it is counted: one table.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ struct FailureFacts {
   SampleOutcome outcome = SampleOutcome::kToken;  // for kError
   std::string_view stage{};                       // "intake", "queue", "prefill", "decode"
   int64_t generated_tokens = 0;
-  int64_t retry_delay_ms = 0;                     // for ends that may be retried
+  int64_t retry_delay_ms = 0;  // for ends that may be retried
 };
 
 // True for the reasons that a client sees as a Finished and an OK status.

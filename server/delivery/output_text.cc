@@ -6,9 +6,10 @@
 #include "absl/log/check.h"
 #include "runtime/text/utf8.h"
 
-// The point behind a token may end a delta if no code point is unfinished there and no byte before it is held
-// for a stop string. Both are properties of the byte stream alone, and a held part never moves to the left;
-// so what is ready stays ready, and every way to cut the stream gives the same concatenation.
+// The point behind a token may end a delta if no code point is unfinished there and no byte before
+// it is held for a stop string. Both are properties of the byte stream alone, and a held part never
+// moves to the left; so what is ready stays ready, and every way to cut the stream gives the same
+// concatenation.
 namespace quire {
 namespace {
 
@@ -22,13 +23,17 @@ int64_t WireBytes(const OutToken& token) {
 
 }  // namespace
 
-std::optional<StopMatch> OutputText::Add(OutToken token, std::string_view piece, bool armed, bool keep_stop) {
+std::optional<StopMatch> OutputText::Add(OutToken token, std::string_view piece, bool armed,
+                                         bool keep_stop) {
   CHECK(!finished_);
   bytes_.append(piece);
   end_ += static_cast<int64_t>(piece.size());
-  // Three bytes back are enough to see whether a code point is open; the bytes before base_ end cleanly.
-  const std::string_view tail = std::string_view(bytes_).substr(bytes_.size() - std::min<size_t>(bytes_.size(), 4));
-  tokens_.push_back({.token = std::move(token), .end = end_, .clean = CompletePrefix(tail) == tail.size()});
+  // Three bytes back are enough to see whether a code point is open; the bytes before base_ end
+  // cleanly.
+  const std::string_view tail =
+      std::string_view(bytes_).substr(bytes_.size() - std::min<size_t>(bytes_.size(), 4));
+  tokens_.push_back(
+      {.token = std::move(token), .end = end_, .clean = CompletePrefix(tail) == tail.size()});
   const std::optional<StopMatch> match = matcher_.Append(piece, armed);
   if (match.has_value()) {
     Cut(keep_stop ? match->end : match->begin);
@@ -52,8 +57,9 @@ void OutputText::Scan() {
 }
 
 void OutputText::Cut(int64_t at) {
-  // Tokens that end before the cut are whole; one across it is listed with what is left of it; the rest are
-  // stop tokens. All of those are still here: nothing beyond the start of a match was ever ready.
+  // Tokens that end before the cut are whole; one across it is listed with what is left of it; the
+  // rest are stop tokens. All of those are still here: nothing beyond the start of a match was ever
+  // ready.
   while (tokens_.size() > first_ && tokens_.back().end > at) {
     const int64_t begin = tokens_.size() - first_ > 1 ? tokens_[tokens_.size() - 2].end : base_;
     if (begin < at) {

@@ -1,6 +1,7 @@
-// The text of one output as it grows: tokens in, deltas out whose text is exactly the visible bytes of their
-// tokens. Holds back bytes that may still become a code point or a stop string, and the tokens they belong to.
-// How the deltas are cut changes neither text nor tokens nor counts. Delivery thread only.
+// The text of one output as it grows: tokens in, deltas out whose text is exactly the visible bytes
+// of their tokens. Holds back bytes that may still become a code point or a stop string, and the
+// tokens they belong to. How the deltas are cut changes neither text nor tokens nor counts.
+// Delivery thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ class OutputText {
  public:
   explicit OutputText(const std::vector<std::string>& stop_strings) : matcher_(stop_strings) {}
 
-  // Adds a token that adds `piece` to the text. `armed`: stop strings count from here on. A match cuts the text
-  // (at its start, at its end with keep_stop); after it nothing may be added.
+  // Adds a token that adds `piece` to the text. `armed`: stop strings count from here on. A match
+  // cuts the text (at its start, at its end with keep_stop); after it nothing may be added.
   std::optional<StopMatch> Add(OutToken token, std::string_view piece, bool armed, bool keep_stop);
   // A drawn token that is neither text nor listed (an end token).
   void AddUnlisted() { ++stop_tokens_; }
@@ -45,9 +46,10 @@ class OutputText {
   void Compact();
 
   StopMatcher matcher_;
-  std::string bytes_;        // of the stream from base_ on: belongs to tokens not taken
+  std::string bytes_;  // of the stream from base_ on: belongs to tokens not taken
   int64_t base_ = 0, end_ = 0;
-  std::vector<Held> tokens_;  // taken ones before first_ are gone; compacted when they outweigh the rest
+  std::vector<Held>
+      tokens_;  // taken ones before first_ are gone; compacted when they outweigh the rest
   size_t first_ = 0;
   size_t scan_ = 0, ready_ = 0;  // tokens from first_ on: looked at; may be taken
   bool finished_ = false;

@@ -1,5 +1,6 @@
-// Where the output of one request goes. Implemented by the gRPC call (and by fakes in tests). All calls come
-// from the delivery thread, in order, and end with exactly one End. Implementations never block.
+// Where the output of one request goes. Implemented by the gRPC call (and by fakes in tests). All
+// calls come from the delivery thread, in order, and end with exactly one End. Implementations
+// never block.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,11 @@ struct OutCandidate {
 
 struct OutToken {
   TokenId id = TokenId::kNone;
-  std::string piece;                    // bytes it adds to the text
+  std::string piece;  // bytes it adds to the text
   std::optional<float> logprob{};
   std::optional<int32_t> rank{};
-  std::vector<OutCandidate> top{};      // likeliest first
-  std::optional<int32_t> visible_bytes{}; // set when a stop cut this piece
+  std::vector<OutCandidate> top{};         // likeliest first
+  std::optional<int32_t> visible_bytes{};  // set when a stop cut this piece
 };
 
 // text is exactly the visible bytes of tokens (whole code points). Empty parts were not asked for.
@@ -51,10 +52,10 @@ struct OutFinished {
   FinishReason reason = FinishReason::kNone;  // kStop, kLength, kTimeLimit or kAborted
   LengthBound length_bound = LengthBound::kNone;
   MatchedStop matched = MatchedStop::kNone;
-  uint32_t matched_value = 0;                 // token id, or index in stop_strings
+  uint32_t matched_value = 0;  // token id, or index in stop_strings
   uint64_t seed = 0;
   OutTiming timing{};
-  std::optional<OutUsage> usage{};              // on the last Finished of the request
+  std::optional<OutUsage> usage{};  // on the last Finished of the request
 };
 
 class ResponseSink {
@@ -62,8 +63,10 @@ class ResponseSink {
   virtual ~ResponseSink() = default;
   virtual void OnDelta(OutDelta delta) = 0;
   virtual void OnFinished(OutFinished finished) = 0;
-  virtual void OnEnd(absl::Status status) = 0;    // last call; OK after the last OnFinished, else why it failed
-  virtual int64_t BufferedBytes() const = 0;      // handed over, not yet taken by the transport; any thread
+  virtual void OnEnd(
+      absl::Status status) = 0;  // last call; OK after the last OnFinished, else why it failed
+  virtual int64_t BufferedBytes()
+      const = 0;  // handed over, not yet taken by the transport; any thread
 };
 
 }  // namespace quire

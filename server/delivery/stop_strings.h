@@ -1,5 +1,5 @@
-// Finds stop strings in a growing byte stream: the match that completes first ends it, the longest on a tie.
-// One instance per output; delivery thread only. Memory is fixed at construction.
+// Finds stop strings in a growing byte stream: the match that completes first ends it, the longest
+// on a tie. One instance per output; delivery thread only. Memory is fixed at construction.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class StopMatcher {
  public:
   explicit StopMatcher(const std::vector<std::string>& strings);  // each at least 1 byte
 
-  // Reads `bytes`; stops reading at the first match. Unarmed, a completed match is passed over (min_tokens), but
-  // a match may begin in unarmed bytes and complete in armed ones.
+  // Reads `bytes`; stops reading at the first match. Unarmed, a completed match is passed over
+  // (min_tokens), but a match may begin in unarmed bytes and complete in armed ones.
   std::optional<StopMatch> Append(std::string_view bytes, bool armed);
 
   // Trailing bytes that may still grow into a match; less than the longest string.
@@ -31,7 +31,7 @@ class StopMatcher {
   struct Pattern {
     std::string text;
     std::vector<int32_t> fallback;  // [size]: longest proper border of text[0..i]
-    int32_t matched = 0;            // longest prefix that is a suffix of the stream; < size between bytes
+    int32_t matched = 0;  // longest prefix that is a suffix of the stream; < size between bytes
   };
   static void Advance(Pattern& pattern, char byte);
 

@@ -6,8 +6,9 @@
 #include "absl/log/check.h"
 #include "server/delivery/end_status.h"
 
-// Time zero means "never": the clock starts long before. The client's view (open_outputs_) and the engine's
-// (open_sequences_) end apart: a stop string ends the first, the engine's last event the second.
+// Time zero means "never": the clock starts long before. The client's view (open_outputs_) and the
+// engine's (open_sequences_) end apart: a stop string ends the first, the engine's last event the
+// second.
 namespace quire {
 namespace {
 
@@ -17,9 +18,13 @@ constexpr MonotonicTime kNever{};
 int64_t Micros(MonotonicTime from, MonotonicTime to) {
   return from == kNever || to < from ? 0 : (Nanos(to) - Nanos(from)) / 1000;
 }
-MonotonicTime Or(MonotonicTime time, MonotonicTime otherwise) { return time == kNever ? otherwise : time; }
+MonotonicTime Or(MonotonicTime time, MonotonicTime otherwise) {
+  return time == kNever ? otherwise : time;
+}
 
-bool Contains(const std::vector<TokenId>& ids, TokenId id) { return std::ranges::find(ids, id) != ids.end(); }
+bool Contains(const std::vector<TokenId>& ids, TokenId id) {
+  return std::ranges::find(ids, id) != ids.end();
+}
 
 }  // namespace
 
@@ -44,7 +49,8 @@ void Stream::OnRefused(RequestRefused refused, MonotonicTime now) {
   open_sequences_ = 0;
   if (!refused.status.ok()) return FailWith(std::move(refused.status), refused.reason, now);
   if (!EndsOk(refused.reason)) return Fail(refused.reason, now);
-  for (int32_t i = 0; i < spec_.num_sequences; ++i) FinishOutput(i, {.reason = refused.reason}, now);
+  for (int32_t i = 0; i < spec_.num_sequences; ++i)
+    FinishOutput(i, {.reason = refused.reason}, now);
 }
 
 void Stream::OnAdmitted(const SequenceAdmitted& admitted) {
@@ -70,8 +76,8 @@ void Stream::OnToken(const TokenEvent& event, MonotonicTime at, MonotonicTime no
     return EndByEvent(index, event, now);
   }
   const bool armed = event.finish != FinishReason::kStop && output.tokens >= spec_.min_tokens;
-  const std::optional<StopMatch> match =
-      output.text.Add(MakeToken(event), context_->tokenizer->Piece(event.token), armed, spec_.keep_stop);
+  const std::optional<StopMatch> match = output.text.Add(
+      MakeToken(event), context_->tokenizer->Piece(event.token), armed, spec_.keep_stop);
   if (match.has_value()) {
     stopped_by_text_ = true;
     return FinishOutput(index,
@@ -153,7 +159,7 @@ void Stream::EndByEvent(int32_t index, const TokenEvent& event, MonotonicTime no
     finished.matched = eos || !asked ? MatchedStop::kEos : MatchedStop::kStopToken;
     finished.matched_value = static_cast<uint32_t>(event.token);
   }
-  FinishOutput(index, std::move(finished), now);
+  FinishOutput(index, finished, now);
 }
 
 void Stream::FinishOutput(int32_t index, OutFinished finished, MonotonicTime now) {
@@ -176,7 +182,7 @@ void Stream::FinishOutput(int32_t index, OutFinished finished, MonotonicTime now
     finished.usage = usage;
   }
   const FinishReason reason = finished.reason;
-  sink_->OnFinished(std::move(finished));
+  sink_->OnFinished(finished);
   wrote_ = true;
   if (open_outputs_ > 0) return;
   if (open_sequences_ > 0) abort_ = reason;
@@ -196,7 +202,8 @@ void Stream::FailWith(absl::Status status, FinishReason reason, MonotonicTime no
   CHECK(!status.ok());
   if (open_sequences_ > 0) abort_ = reason;
   for (const Output& output : outputs_) {
-    if (!output.finished && accepted_) context_->stats->generation.Observe(static_cast<double>(output.tokens));
+    if (!output.finished && accepted_)
+      context_->stats->generation.Observe(static_cast<double>(output.tokens));
   }
   End(std::move(status), OutcomeOf(reason), now);
 }

@@ -1,5 +1,6 @@
-// One request on its way to its client: the state of each output, when things happened, how it ends. Owned and
-// used by the delivery thread only. Every path ends in exactly one ResponseSink::OnEnd.
+// One request on its way to its client: the state of each output, when things happened, how it
+// ends. Owned and used by the delivery thread only. Every path ends in exactly one
+// ResponseSink::OnEnd.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct StreamContext {
   const Tokenizer* tokenizer = nullptr;
   StreamStats* stats = nullptr;
   std::function<int64_t()> retry_delay_ms;
-  // Ends that wait until the numbers are out, so that a client that sees its call over finds it counted.
+  // Ends that wait until the numbers are out, so that a client that sees its call over finds it
+  // counted.
   struct End {
     std::shared_ptr<ResponseSink> sink;
     absl::Status status;
@@ -82,9 +84,9 @@ class Stream {
   std::shared_ptr<ResponseSink> sink_;
   StreamContext* context_;
   std::vector<Output> outputs_;
-  int32_t open_outputs_;      // not finished towards the client
-  int32_t open_sequences_;    // whose last event has not come
-  bool accepted_ = true;      // false: refused before the scheduler took it
+  int32_t open_outputs_;    // not finished towards the client
+  int32_t open_sequences_;  // whose last event has not come
+  bool accepted_ = true;    // false: refused before the scheduler took it
   bool wrote_ = false;
   FinishReason abort_ = FinishReason::kNone;
   int32_t prompt_tokens_ = 0;

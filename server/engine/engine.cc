@@ -26,6 +26,7 @@ void Engine::Stop() {
 int64_t Engine::PulseAgeNs() const { return core_.PulseAgeNs(links_.clock->Now()); }
 
 void Engine::Loop() {
+  if (links_.pool != nullptr) links_.pool->PinOwner();
   while (!stopping_.load(std::memory_order_acquire)) {
     core_.Step();
     if (on_step_) on_step_(core_.Stats());
@@ -39,7 +40,8 @@ bool DrainRequests(Intake& intake, Inbox& inbox, absl::Duration timeout) {
   inbox.AbortNotStarted(FinishReason::kShutdown);
   if (inbox.WaitUntilEmpty(timeout)) return true;
   inbox.AbortAll(FinishReason::kShutdown);
-  // One step, at most one prefill chunk, ends them all; the bound is for an engine that does not step.
+  // One step, at most one prefill chunk, ends them all; the bound is for an engine that does not
+  // step.
   inbox.WaitUntilEmpty(absl::Seconds(5));
   return false;
 }

@@ -1,6 +1,7 @@
-// The engine loop: drain the inbox, schedule, build, forward, sample, commit, publish. EngineCore is the loop
-// body without threads (tests, bench); Engine owns the engine thread, which is worker 0 of the worker pool.
-// Nothing in a step blocks on, allocates for, or fails because of a request's data.
+// The engine loop: drain the inbox, schedule, build, forward, sample, commit, publish. EngineCore
+// is the loop body without threads (tests, bench); Engine owns the engine thread, which is worker 0
+// of the worker pool. Nothing in a step blocks on, allocates for, or fails because of a request's
+// data.
 #pragma once
 
 #include <atomic>
@@ -25,7 +26,8 @@ namespace quire {
 // All outlive the engine.
 struct EngineLinks {
   ModelRunner* runner = nullptr;
-  WorkerPool* pool = nullptr;  // shares out the sampling; may be null. The engine thread is its owner thread
+  // Shares out the sampling; may be null. The engine thread is its owner thread.
+  WorkerPool* pool = nullptr;
   Inbox* inbox = nullptr;
   StepEvents* events = nullptr;
   const Clock* clock = nullptr;
@@ -41,7 +43,7 @@ class EngineCore {
   // How long an idle engine may sleep; zero if there is work. Engine thread only.
   absl::Duration IdleTime() const;
 
-  StepStats Stats() const;       // any thread
+  StepStats Stats() const;  // any thread
   // Nanoseconds since the last step while work is runnable; 0 when idle. Any thread.
   int64_t PulseAgeNs(MonotonicTime now) const;
   void CheckInvariants() const;  // engine thread only
@@ -74,9 +76,10 @@ class Engine {
   std::thread thread_;
 };
 
-// First half of a shutdown: refuse new requests, end those never scheduled (UNAVAILABLE DRAINING), let the rest
-// finish for up to `timeout`, then end them (UNAVAILABLE SHUTDOWN). True: nothing had to be cut off. The
-// threads still run; stop them after it, in reverse order of start: Intake, Engine, Delivery.
+// First half of a shutdown: refuse new requests, end those never scheduled (UNAVAILABLE DRAINING),
+// let the rest finish for up to `timeout`, then end them (UNAVAILABLE SHUTDOWN). True: nothing had
+// to be cut off. The threads still run; stop them after it, in reverse order of start: Intake,
+// Engine, Delivery.
 bool DrainRequests(Intake& intake, Inbox& inbox, absl::Duration timeout);
 
 }  // namespace quire

@@ -14,18 +14,23 @@
 #include "server/engine/engine.h"
 #include "server/engine/retry_delay.h"
 
-// Order at the end of a step: numbers out, slots free, events out. So whoever sees a request end finds its
-// blocks returned, its slot free and its numbers counted.
+// Order at the end of a step: numbers out, slots free, events out. So whoever sees a request end
+// finds its blocks returned, its slot free and its numbers counted.
 namespace quire {
 namespace {
 
 SequenceEnd EndOf(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kStop: return SequenceEnd::kStop;
-    case FinishReason::kLength: return SequenceEnd::kLength;
-    case FinishReason::kTimeLimit: return SequenceEnd::kTimeLimit;
-    case FinishReason::kError: return SequenceEnd::kError;
-    default: return SequenceEnd::kAborted;
+    case FinishReason::kStop:
+      return SequenceEnd::kStop;
+    case FinishReason::kLength:
+      return SequenceEnd::kLength;
+    case FinishReason::kTimeLimit:
+      return SequenceEnd::kTimeLimit;
+    case FinishReason::kError:
+      return SequenceEnd::kError;
+    default:
+      return SequenceEnd::kAborted;
   }
 }
 
@@ -37,8 +42,8 @@ StepPhase PhaseOf(const StepPlan& plan) {
   return prefill ? (decode ? StepPhase::kMixed : StepPhase::kPrefill) : StepPhase::kDecode;
 }
 
-// The inbox bounds requests: whoever holds a slot is never refused for the length of the queue, even if batch and
-// queue fill up within one step.
+// The inbox bounds requests: whoever holds a slot is never refused for the length of the queue,
+// even if batch and queue fill up within one step.
 SchedulerOptions Widen(SchedulerOptions options, int32_t slots) {
   options.max_waiting = std::max(options.max_waiting, slots);
   return options;
@@ -47,7 +52,8 @@ SchedulerOptions Widen(SchedulerOptions options, int32_t slots) {
 // Adds the time since the last call to a stage; one clock read per stage.
 class StageTimer {
  public:
-  StageTimer(const Clock* clock, StepStats& stats) : clock_(clock), stats_(stats), last_(clock->Now()) {}
+  StageTimer(const Clock* clock, StepStats& stats)
+      : clock_(clock), stats_(stats), last_(clock->Now()) {}
   MonotonicTime Done(StepStage stage) {
     const MonotonicTime now = clock_->Now();
     stats_.stage_seconds[static_cast<size_t>(stage)] += SecondsBetween(last_, now);
@@ -91,9 +97,9 @@ struct EngineCore::State {
   Sampler sampler;
   InboxMessages messages;
   EventBatch events;
-  std::vector<Sampled> sampled;          // of this step: the first num_sampled
+  std::vector<Sampled> sampled;  // of this step: the first num_sampled
   size_t num_sampled = 0;
-  std::vector<RequestId> ended;          // requests whose last sequence ended in this step
+  std::vector<RequestId> ended;  // requests whose last sequence ended in this step
   absl::flat_hash_map<RequestId, int32_t> open_outputs;  // of requests with more than one output
   StepStats stats;
   Seqlock<StepStats> published;
@@ -125,7 +131,8 @@ void EngineCore::State::ApplyMessages() {
       status = MakeError(status.code(), std::string(status.message()), info);
     }
     ++stats.rejected[static_cast<size_t>(RejectReasonOf(info.reason))];
-    events.refused.push_back({.id = id, .status = std::move(status), .reason = FinishReason::kNone});
+    events.refused.push_back(
+        {.id = id, .status = std::move(status), .reason = FinishReason::kNone});
     ended.push_back(id);
   }
   for (const auto& [id, reason] : messages.aborts) scheduler.Abort(id, reason);

@@ -2,8 +2,9 @@
 
 #include "absl/log/check.h"
 
-// Who owns a Request: the intake until Submit, submits_ until Drain, then the scheduler. A slot outlives all
-// three. An abort of a request that the intake still holds waits in the slot and follows its Submit.
+// Who owns a Request: the intake until Submit, submits_ until Drain, then the scheduler. A slot
+// outlives all three. An abort of a request that the intake still holds waits in the slot and
+// follows its Submit.
 namespace quire {
 
 void InboxMessages::Clear() {
@@ -124,7 +125,8 @@ void Inbox::MarkStarted(std::span<const SequenceId> admitted) {
   if (admitted.empty()) return;
   absl::MutexLock lock(&mutex_);
   for (const SequenceId& sequence : admitted) {
-    if (const auto it = slots_.find(sequence.request); it != slots_.end()) it->second.started = true;
+    if (const auto it = slots_.find(sequence.request); it != slots_.end())
+      it->second.started = true;
   }
 }
 

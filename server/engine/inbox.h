@@ -1,7 +1,7 @@
-// The engine's mailbox and the register of live requests. A request holds a slot from Reserve until its compute
-// has ended; every message about it (submit, abort, pause) lives in the slot, so none is lost, none is doubled,
-// and the memory is bounded by the number of slots. Any thread unless said otherwise; nothing here blocks but
-// the Wait functions.
+// The engine's mailbox and the register of live requests. A request holds a slot from Reserve until
+// its compute has ended; every message about it (submit, abort, pause) lives in the slot, so none
+// is lost, none is doubled, and the memory is bounded by the number of slots. Any thread unless
+// said otherwise; nothing here blocks but the Wait functions.
 #pragma once
 
 #include <cstdint>
@@ -34,22 +34,22 @@ class Inbox {
 
   // A slot for a new request; false if all are taken.
   [[nodiscard]] bool Reserve(RequestId id);
-  // Ends the request's compute for `reason` at the next step edge, whatever state it is in. The first reason
-  // counts; unknown and ended ids are ignored.
+  // Ends the request's compute for `reason` at the next step edge, whatever state it is in. The
+  // first reason counts; unknown and ended ids are ignored.
   void Abort(RequestId id, FinishReason reason);
   void SetPaused(RequestId id, bool paused);
   // Drain: everything that was never scheduled; everything.
   void AbortNotStarted(FinishReason reason);
   void AbortAll(FinishReason reason);
-  int32_t live() const;   // slots in use
+  int32_t live() const;  // slots in use
   int32_t slots() const { return max_live_; }
   // Waits until no request holds a slot; false if `timeout` passes first.
   bool WaitUntilEmpty(absl::Duration timeout);
 
   // Intake thread.
-  void Submit(Request request);                 // its slot is reserved
+  void Submit(Request request);                  // its slot is reserved
   FinishReason AbortReason(RequestId id) const;  // kNone: nobody has aborted it
-  void Release(RequestId id);                   // it ends without the engine; also of a failed Submit by the poller
+  void Release(RequestId id);  // it ends without the engine; also of a failed Submit by the poller
 
   // Engine thread.
   void Drain(InboxMessages& out);  // out is cleared first; storage is recycled
@@ -63,12 +63,13 @@ class Inbox {
   struct Slot {
     Place place = Place::kIntake;
     bool started = false;
-    bool dirty = false;        // listed in dirty_
+    bool dirty = false;  // listed in dirty_
     bool abort_sent = false;
     FinishReason abort = FinishReason::kNone;
     bool paused = false, paused_sent = false;
   };
-  void AbortSlot(RequestId id, Slot& slot, FinishReason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AbortSlot(RequestId id, Slot& slot, FinishReason reason)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkDirty(RequestId id, Slot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasMessages() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return woken_ || !submits_.empty() || !dirty_.empty();
@@ -79,7 +80,8 @@ class Inbox {
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<RequestId, Slot> slots_ ABSL_GUARDED_BY(mutex_);
   std::vector<Request> submits_ ABSL_GUARDED_BY(mutex_);
-  std::vector<RequestId> dirty_ ABSL_GUARDED_BY(mutex_);  // slots with an abort or a pause to deliver
+  std::vector<RequestId> dirty_
+      ABSL_GUARDED_BY(mutex_);  // slots with an abort or a pause to deliver
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

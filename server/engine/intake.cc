@@ -9,42 +9,54 @@
 #include "runtime/base/error_info.h"
 #include "server/engine/retry_delay.h"
 
-// Accounting: a call is received when Submit or CountRefused sees it; whoever ends it before the scheduler takes
-// it counts the rejection, in the same struct and before the client can know. Slots: Submit reserves; Refuse
-// releases, or Inbox::Submit hands on.
+// Accounting: a call is received when Submit or CountRefused sees it; whoever ends it before the
+// scheduler takes it counts the rejection, in the same struct and before the client can know.
+// Slots: Submit reserves; Refuse releases, or Inbox::Submit hands on.
 namespace quire {
 namespace {
 
 absl::Status Draining() {
-  return MakeError(absl::StatusCode::kUnavailable, "the server is draining",
-                   {.reason = "DRAINING", .metadata = {}, .violations = {}, .retry_delay_ms = 1000});
+  return MakeError(
+      absl::StatusCode::kUnavailable, "the server is draining",
+      {.reason = "DRAINING", .metadata = {}, .violations = {}, .retry_delay_ms = 1000});
 }
 
 RejectReason RejectReasonOfEnd(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kDeadline: return RejectReason::kDeadline;
-    case FinishReason::kTimeLimit: return RejectReason::kTimeLimit;
-    case FinishReason::kCancelled: return RejectReason::kCancelled;
-    case FinishReason::kAborted: return RejectReason::kAborted;
-    case FinishReason::kShutdown: return RejectReason::kDraining;
-    default: return RejectReason::kOther;
+    case FinishReason::kDeadline:
+      return RejectReason::kDeadline;
+    case FinishReason::kTimeLimit:
+      return RejectReason::kTimeLimit;
+    case FinishReason::kCancelled:
+      return RejectReason::kCancelled;
+    case FinishReason::kAborted:
+      return RejectReason::kAborted;
+    case FinishReason::kShutdown:
+      return RejectReason::kDraining;
+    default:
+      return RejectReason::kOther;
   }
 }
 
-absl::Status TooLong(int64_t prompt_tokens, const Capacity& capacity, const CapacityLimits& limits) {
+absl::Status TooLong(int64_t prompt_tokens, const Capacity& capacity,
+                     const CapacityLimits& limits) {
   std::string message;
   ErrorInfo info;
   if (capacity.verdict == CapacityVerdict::kPromptBeyondPool) {
-    const int64_t needed = BlocksFor(static_cast<int32_t>(std::min<int64_t>(prompt_tokens + 1, INT32_MAX)));
-    message = absl::StrCat("prompt of ", prompt_tokens, " tokens needs ", needed, " KV blocks, the pool has ",
-                           limits.num_blocks);
+    const int64_t needed =
+        BlocksFor(static_cast<int32_t>(std::min<int64_t>(prompt_tokens + 1, INT32_MAX)));
+    message = absl::StrCat("prompt of ", prompt_tokens, " tokens needs ", needed,
+                           " KV blocks, the pool has ", limits.num_blocks);
     info.reason = "KV_POOL_TOO_SMALL";
-    info.metadata = {{"needed_blocks", absl::StrCat(needed)}, {"total_blocks", absl::StrCat(limits.num_blocks)}};
+    info.metadata = {{"needed_blocks", absl::StrCat(needed)},
+                     {"total_blocks", absl::StrCat(limits.num_blocks)}};
   } else {
-    message = absl::StrCat("prompt of ", prompt_tokens, " tokens and one more do not fit the context of ",
-                           limits.context_tokens);
+    message =
+        absl::StrCat("prompt of ", prompt_tokens, " tokens and one more do not fit the context of ",
+                     limits.context_tokens);
     info.reason = "PROMPT_TOO_LONG";
-    info.metadata = {{"actual", absl::StrCat(prompt_tokens)}, {"limit", absl::StrCat(limits.context_tokens - 1)}};
+    info.metadata = {{"actual", absl::StrCat(prompt_tokens)},
+                     {"limit", absl::StrCat(limits.context_tokens - 1)}};
   }
   info.violations = {{"prompt", message}};
   return MakeError(absl::StatusCode::kInvalidArgument, message, info);
@@ -55,10 +67,12 @@ struct OutputBound {
   LengthBound bound;
 };
 
-OutputBound BoundOf(const std::optional<int32_t>& asked, int32_t default_max, const Capacity& capacity) {
+OutputBound BoundOf(const std::optional<int32_t>& asked, int32_t default_max,
+                    const Capacity& capacity) {
   const int32_t wanted = asked.value_or(default_max);
   if (capacity.max_new_tokens < wanted) {
-    return {capacity.max_new_tokens, capacity.pool_bound ? LengthBound::kPool : LengthBound::kContext};
+    return {capacity.max_new_tokens,
+            capacity.pool_bound ? LengthBound::kPool : LengthBound::kContext};
   }
   return {wanted, asked.has_value() ? LengthBound::kRequest : LengthBound::kDefault};
 }
@@ -114,7 +128,10 @@ absl::Status Intake::Submit(ValidRequest request) {
   if (!links_.inbox->Reserve(request.id)) {
     refuse(RejectReason::kQueueFull);
     return MakeError(absl::StatusCode::kResourceExhausted, "the queue is full",
-                     {.reason = "QUEUE_FULL", .metadata = {}, .violations = {}, .retry_delay_ms = RetryDelayMs()});
+                     {.reason = "QUEUE_FULL",
+                      .metadata = {},
+                      .violations = {},
+                      .retry_delay_ms = RetryDelayMs()});
   }
   items_.emplace_back(std::move(request));
   return absl::OkStatus();
@@ -125,7 +142,10 @@ absl::Status Intake::Post(absl::AnyInvocable<void()> job) {
   if (stopping_) return Draining();
   if (jobs_ >= options_.max_jobs) {
     return MakeError(absl::StatusCode::kResourceExhausted, "too many tokenizer calls wait",
-                     {.reason = "QUEUE_FULL", .metadata = {}, .violations = {}, .retry_delay_ms = RetryDelayMs()});
+                     {.reason = "QUEUE_FULL",
+                      .metadata = {},
+                      .violations = {},
+                      .retry_delay_ms = RetryDelayMs()});
   }
   ++jobs_;
   items_.emplace_back(std::move(job));
@@ -198,13 +218,14 @@ void Intake::Prepare(ValidRequest request) {
   if (const FinishReason reason = links_.inbox->AbortReason(id); reason != FinishReason::kNone) {
     return Refuse(id, absl::OkStatus(), reason);
   }
-  const int64_t limit_ms =
-      std::min(request.stop.time_limit_ms.value_or(options_.max_request_ms), options_.max_request_ms);
+  const int64_t limit_ms = std::min(request.stop.time_limit_ms.value_or(options_.max_request_ms),
+                                    options_.max_request_ms);
   const MonotonicTime time_limit = AddNanos(request.arrival, limit_ms * 1'000'000);
   const MonotonicTime now = links_.clock->Now();
   if (std::min(time_limit, request.deadline) <= now) {
-    return Refuse(id, absl::OkStatus(),
-                  time_limit < request.deadline ? FinishReason::kTimeLimit : FinishReason::kDeadline);
+    return Refuse(
+        id, absl::OkStatus(),
+        time_limit < request.deadline ? FinishReason::kTimeLimit : FinishReason::kDeadline);
   }
 
   absl::StatusOr<EncodedPrompt> encoded = links_.encoder->Encode(request.prompt);
@@ -222,10 +243,11 @@ void Intake::Prepare(ValidRequest request) {
   for (const TokenSpan& span : spans) {
     const auto token = static_cast<int32_t>(span.id);
     if (!(token >= 0 && token < options_.vocab_size)) {
-      return Refuse(id,
-                    InvalidField(absl::StrCat("prompt.tokens.ids[", out.prompt.size(), "]"),
-                                 absl::StrCat("got ", token, ", the vocabulary has ", options_.vocab_size)),
-                    FinishReason::kNone);
+      return Refuse(
+          id,
+          InvalidField(absl::StrCat("prompt.tokens.ids[", out.prompt.size(), "]"),
+                       absl::StrCat("got ", token, ", the vocabulary has ", options_.vocab_size)),
+          FinishReason::kNone);
     }
     out.prompt.push_back(span.id);
   }

@@ -1,5 +1,6 @@
-// Prepares requests: template, tokenize, defaults, capacity. One thread of its own, so that neither the gRPC
-// pollers nor the engine ever tokenize. Submit and Post: any thread, never block. Everything is bounded.
+// Prepares requests: template, tokenize, defaults, capacity. One thread of its own, so that neither
+// the gRPC pollers nor the engine ever tokenize. Submit and Post: any thread, never block.
+// Everything is bounded.
 #pragma once
 
 #include <atomic>
@@ -52,9 +53,9 @@ class Intake {
   void Start();
   void Stop();  // requests that still wait end with kShutdown; jobs that wait run
 
-  // Takes the request or refuses it at once: RESOURCE_EXHAUSTED QUEUE_FULL (with a delay), UNAVAILABLE DRAINING.
-  // After OK exactly one refusal or one sequence of token events reaches delivery. After an error nothing does:
-  // the caller calls Delivery::Discard and ends the call.
+  // Takes the request or refuses it at once: RESOURCE_EXHAUSTED QUEUE_FULL (with a delay),
+  // UNAVAILABLE DRAINING. After OK exactly one refusal or one sequence of token events reaches
+  // delivery. After an error nothing does: the caller calls Delivery::Discard and ends the call.
   absl::Status Submit(ValidRequest request);
   // Runs `job` on the intake thread (Tokenize, Detokenize, counting), in order with requests.
   // RESOURCE_EXHAUSTED QUEUE_FULL if max_jobs wait.
@@ -76,7 +77,9 @@ class Intake {
   void Loop();
   void Prepare(ValidRequest request);
   void Refuse(RequestId id, absl::Status status, FinishReason reason);
-  bool HasItem() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !items_.empty(); }
+  bool HasItem() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || !items_.empty();
+  }
 
   const IntakeOptions options_;
   const IntakeLinks links_;

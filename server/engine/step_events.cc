@@ -3,8 +3,8 @@
 #include <iterator>
 #include <utility>
 
-// Storage travels in circles: Publish and Take swap whole batches, so that after a while every vector has
-// the capacity it needs and a step allocates nothing.
+// Storage travels in circles: Publish and Take swap whole batches, so that after a while every
+// vector has the capacity it needs and a step allocates nothing.
 namespace quire {
 
 void EventBatch::Clear() {
@@ -44,7 +44,8 @@ bool StepEvents::Take(EventBatch& out, absl::Duration timeout) {
     head_ = (head_ + 1) % ring_.size();
     --count_;
   }
-  // A request's Prepare happened before its Submit, so before its first step: this keeps that order.
+  // A request's Prepare happened before its Submit, so before its first step: this keeps that
+  // order.
   std::swap(out.prepared, early_.prepared);
   out.refused.insert(out.refused.end(), std::make_move_iterator(early_.refused.begin()),
                      std::make_move_iterator(early_.refused.end()));

@@ -1,6 +1,7 @@
-// What the engine and the intake tell the delivery thread: one batch per engine step, plus news of requests
-// that are prepared or refused before the scheduler sees them. Bounded: the engine waits when kMaxBatches are
-// queued (delivery never waits for a client, so it catches up); the intake's news are bounded by live requests.
+// What the engine and the intake tell the delivery thread: one batch per engine step, plus news of
+// requests that are prepared or refused before the scheduler sees them. Bounded: the engine waits
+// when kMaxBatches are queued (delivery never waits for a client, so it catches up); the intake's
+// news are bounded by live requests.
 #pragma once
 
 #include <array>
@@ -25,8 +26,9 @@ struct RequestPrepared {
   MonotonicTime at{};
 };
 
-// The request ends before the scheduler took it. Either a status that is not OK, or (with an OK status) the
-// reason that would have ended it later: kCancelled, kAborted, kDeadline, kTimeLimit, kShutdown.
+// The request ends before the scheduler took it. Either a status that is not OK, or (with an OK
+// status) the reason that would have ended it later: kCancelled, kAborted, kDeadline, kTimeLimit,
+// kShutdown.
 struct RequestRefused {
   RequestId id = RequestId::kNone;
   absl::Status status;
@@ -46,7 +48,9 @@ struct EventBatch {
   std::vector<SequenceAdmitted> admitted;
   std::vector<TokenEvent> tokens;
 
-  bool empty() const { return prepared.empty() && refused.empty() && admitted.empty() && tokens.empty(); }
+  bool empty() const {
+    return prepared.empty() && refused.empty() && admitted.empty() && tokens.empty();
+  }
   void Clear();
 };
 
@@ -71,9 +75,11 @@ class StepEvents {
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return count_ < ring_.size(); }
 
   absl::Mutex mutex_;
-  std::array<EventBatch, kMaxBatches> ring_ ABSL_GUARDED_BY(mutex_);  // count_ filled ones from head_ on
+  std::array<EventBatch, kMaxBatches> ring_
+      ABSL_GUARDED_BY(mutex_);  // count_ filled ones from head_ on
   size_t head_ ABSL_GUARDED_BY(mutex_) = 0, count_ ABSL_GUARDED_BY(mutex_) = 0;
-  EventBatch early_ ABSL_GUARDED_BY(mutex_);  // of the intake: delivered before the next engine batch
+  EventBatch early_
+      ABSL_GUARDED_BY(mutex_);  // of the intake: delivered before the next engine batch
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -1,4 +1,5 @@
-// A request that passed validation: the only type that intake accepts. Plain value, handed over by move.
+// A request that passed validation: the only type that intake accepts. Plain value, handed over by
+// move.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,16 @@
 namespace quire {
 
 struct StopOptions {
-  std::optional<int32_t> max_tokens;       // unset: the server's default
+  std::optional<int32_t> max_tokens;  // unset: the server's default
   int32_t min_tokens = 0;
-  std::vector<std::string> stop_strings;   // each 1..256 bytes
+  std::vector<std::string> stop_strings;  // each 1..256 bytes
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false, keep_stop = false;
   std::optional<int64_t> time_limit_ms;
 };
 
 struct ReplyOptions {
-  bool final_only = false;          // STREAM_MODE_FINAL: text held until each output ends
+  bool final_only = false;  // STREAM_MODE_FINAL: text held until each output ends
   int32_t tokens_per_message = 1;
   bool text = true, tokens = false;
 };
@@ -31,7 +32,7 @@ struct ReplyOptions {
 struct ValidRequest {
   RequestId id = RequestId::kNone;  // process-unique, of NextRequestId
   PromptSource prompt;
-  SamplingParams sampling;          // seed is set: the client's or a drawn one
+  SamplingParams sampling;  // seed is set: the client's or a drawn one
   int32_t num_sequences = 1;
   StopOptions stop;
   ReplyOptions reply;

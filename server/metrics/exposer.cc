@@ -19,10 +19,11 @@ struct Reply {
 
 void Send(mg_connection* connection, const Reply& reply, const char* type) {
   const char* reason = reply.code == 200 ? "OK" : "Service Unavailable";
-  mg_printf(connection,
-            "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
-            "Connection: close\r\n\r\n",
-            reply.code, reason, type, reply.body.size());
+  mg_printf(
+      connection,
+      "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
+      "Connection: close\r\n\r\n",
+      reply.code, reason, type, reply.body.size());
   if (!reply.body.empty()) mg_write(connection, reply.body.data(), reply.body.size());
 }
 
@@ -74,11 +75,16 @@ struct Exposer::Impl {
 
 absl::StatusOr<std::unique_ptr<Exposer>> Exposer::Start(ExposerOptions options) {
   auto impl = std::make_unique<Impl>();
-  const std::vector<std::string> settings = {"listening_ports", CivetAddress(options.listen),
-                                             "num_threads", "2",
-                                             "request_timeout_ms", "5000",
-                                             "enable_keep_alive", "no",
-                                             "enable_directory_listing", "no"};
+  const std::vector<std::string> settings = {"listening_ports",
+                                             CivetAddress(options.listen),
+                                             "num_threads",
+                                             "2",
+                                             "request_timeout_ms",
+                                             "5000",
+                                             "enable_keep_alive",
+                                             "no",
+                                             "enable_directory_listing",
+                                             "no"};
   try {
     impl->server = std::make_unique<CivetServer>(settings);
   } catch (const CivetException&) {

@@ -1,5 +1,5 @@
-// The HTTP port for scrapers and probes: /metrics, /metrics/load, /livez, /readyz, /startupz. Two threads of its
-// own; reads snapshots only. Start and Stop from one thread.
+// The HTTP port for scrapers and probes: /metrics, /metrics/load, /livez, /readyz, /startupz. Two
+// threads of its own; reads snapshots only. Start and Stop from one thread.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,8 @@ namespace quire {
 using prometheus::ClientMetric;
 using prometheus::MetricType;
 
-FamilyBuilder& FamilyBuilder::Start(std::string name, std::string_view help, MetricType type, bool with_model) {
+FamilyBuilder& FamilyBuilder::Start(std::string name, std::string_view help, MetricType type,
+                                    bool with_model) {
   prometheus::MetricFamily family;
   family.name = std::move(name);
   family.help = help;
@@ -44,11 +45,13 @@ ClientMetric& FamilyBuilder::Add(const LabelPairs& labels) {
 
 FamilyBuilder& FamilyBuilder::Value(double value, const LabelPairs& labels) {
   ClientMetric& metric = Add(labels);
-  (families_.back().type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  (families_.back().type == MetricType::Counter ? metric.counter.value : metric.gauge.value) =
+      value;
   return *this;
 }
 
-FamilyBuilder& FamilyBuilder::AddHistogram(const HistogramView& view, const LabelPairs& labels, double largest) {
+FamilyBuilder& FamilyBuilder::AddHistogram(const HistogramView& view, const LabelPairs& labels,
+                                           double largest) {
   ClientMetric::Histogram& out = Add(labels).histogram;
   out.sample_count = view.count;
   out.sample_sum = view.sum;

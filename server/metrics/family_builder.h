@@ -1,5 +1,5 @@
-// Builds Prometheus families from plain numbers. Names lack the prefix `quire_`; a model family gets the label
-// `model`. Used within one Collect call.
+// Builds Prometheus families from plain numbers. Names lack the prefix `quire_`; a model family
+// gets the label `model`. Used within one Collect call.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,11 @@ class FamilyBuilder {
   FamilyBuilder& Value(double value, const LabelPairs& labels = {});
   // Buckets above `largest` are left out (they would all be equal).
   template <const auto& kBounds>
-  FamilyBuilder& Value(const Histogram<kBounds>& h, const LabelPairs& labels = {}, double largest = 1e300) {
-    return AddHistogram({.bounds = h.bounds(), .buckets = h.buckets, .count = h.count, .sum = h.sum}, labels,
-                        largest);
+  FamilyBuilder& Value(const Histogram<kBounds>& h, const LabelPairs& labels = {},
+                       double largest = 1e300) {
+    return AddHistogram(
+        {.bounds = h.bounds(), .buckets = h.buckets, .count = h.count, .sum = h.sum}, labels,
+        largest);
   }
 
   std::vector<prometheus::MetricFamily> Take() { return std::move(families_); }
@@ -47,7 +49,8 @@ class FamilyBuilder {
     uint64_t count;
     double sum;
   };
-  FamilyBuilder& Start(std::string name, std::string_view help, prometheus::MetricType type, bool with_model);
+  FamilyBuilder& Start(std::string name, std::string_view help, prometheus::MetricType type,
+                       bool with_model);
   prometheus::ClientMetric& Add(const LabelPairs& labels);
   FamilyBuilder& AddHistogram(const HistogramView& view, const LabelPairs& labels, double largest);
 

@@ -7,9 +7,10 @@
 #include "server/metrics/family_builder.h"
 #include "server/metrics/process_stats.h"
 
-// One scrape loads each snapshot once, downstream first: what has ended (streams), what was accepted (steps),
-// what was received (intake). A request is counted in that order's reverse, so the differences that are the
-// gauges `live` and `intake` are exact at some moment of the scrape and never negative.
+// One scrape loads each snapshot once, downstream first: what has ended (streams), what was
+// accepted (steps), what was received (intake). A request is counted in that order's reverse, so
+// the differences that are the gauges `live` and `intake` are exact at some moment of the scrape
+// and never negative.
 namespace quire {
 namespace {
 
@@ -33,13 +34,17 @@ struct Snapshot {
     for (const uint64_t n : streams.finished) sum += n;
     return sum;
   }
-  uint64_t rejected(size_t reason) const { return intake.rejected[reason] + steps.rejected[reason]; }
+  uint64_t rejected(size_t reason) const {
+    return intake.rejected[reason] + steps.rejected[reason];
+  }
   double in_intake() const {
-    return static_cast<double>(intake.received - steps.accepted - SumOf(intake.rejected) - SumOf(steps.rejected));
+    return static_cast<double>(intake.received - steps.accepted - SumOf(intake.rejected) -
+                               SumOf(steps.rejected));
   }
   double live() const { return static_cast<double>(steps.accepted - finished()); }
   double utilization() const {
-    return steps.blocks_total == 0 ? 0 : static_cast<double>(steps.blocks_used) / steps.blocks_total;
+    return steps.blocks_total == 0 ? 0
+                                   : static_cast<double>(steps.blocks_used) / steps.blocks_total;
   }
 };
 
@@ -47,27 +52,34 @@ double D(uint64_t n) { return static_cast<double>(n); }
 
 void AddIdentity(FamilyBuilder& b, const MetricsInfo& info) {
   b.PlainGauge("build_info", "Constant 1: what runs.")
-      .Value(1, {{"version", info.version}, {"revision", info.revision}, {"isa", info.isa},
+      .Value(1, {{"version", info.version},
+                 {"revision", info.revision},
+                 {"isa", info.isa},
                  {"numeric_id", info.numeric_id}});
   b.Gauge("model_info", "Constant 1: the model.")
-      .Value(1, {{"architecture", info.architecture}, {"quantization", info.quantization},
+      .Value(1, {{"architecture", info.architecture},
+                 {"quantization", info.quantization},
                  {"context_tokens", std::to_string(info.context_tokens)}});
   b.Gauge("kv_cache_config_info", "Constant 1: shape of the KV cache.")
-      .Value(1, {{"block_size", std::to_string(kBlockTokens)}, {"num_blocks", std::to_string(info.num_blocks)},
+      .Value(1, {{"block_size", std::to_string(kBlockTokens)},
+                 {"num_blocks", std::to_string(info.num_blocks)},
                  {"dtype", info.kv_dtype}});
 }
 
 void AddState(FamilyBuilder& b, const MetricsSources& sources) {
   b.PlainGauge("ready", "1 while requests are served.").Value(Get(sources.ready) ? 1 : 0);
   b.PlainGauge("draining", "1 from the start of a shutdown.").Value(Get(sources.draining) ? 1 : 0);
-  b.PlainGauge("engine_pulse_age_seconds", "Time since the last engine step while work is runnable; 0 when idle.")
+  b.PlainGauge("engine_pulse_age_seconds",
+               "Time since the last engine step while work is runnable; 0 when idle.")
       .Value(static_cast<double>(Get(sources.pulse_age_ns)) * 1e-9);
-  b.PlainCounter("watchdog_stalls_total", "Times the engine was found stalled.").Value(D(Get(sources.watchdog_stalls)));
+  b.PlainCounter("watchdog_stalls_total", "Times the engine was found stalled.")
+      .Value(D(Get(sources.watchdog_stalls)));
 }
 
 void AddLoad(FamilyBuilder& b, const Snapshot& s) {
   b.Gauge("sequences_running", "Sequences in the batch.").Value(s.steps.running);
-  b.Gauge("sequences_waiting", "Sequences that wait, preempted and paused ones too.").Value(s.steps.waiting);
+  b.Gauge("sequences_waiting", "Sequences that wait, preempted and paused ones too.")
+      .Value(s.steps.waiting);
   b.Gauge("waiting_tokens", "Uncomputed prompt tokens of waiting sequences.")
       .Value(static_cast<double>(s.steps.waiting_tokens));
   b.Gauge("kv_cache_utilization_ratio", "Used blocks of the KV cache; cached ones count as free.")
@@ -75,23 +87,27 @@ void AddLoad(FamilyBuilder& b, const Snapshot& s) {
 }
 
 void AddRequests(FamilyBuilder& b, const Snapshot& s) {
-  b.Gauge("requests_intake", "Requests received that are neither accepted nor rejected.").Value(s.in_intake());
+  b.Gauge("requests_intake", "Requests received that are neither accepted nor rejected.")
+      .Value(s.in_intake());
   b.Gauge("requests_live", "Requests accepted that have not ended.").Value(s.live());
   b.Gauge("kv_cache_blocks", "Blocks of the KV cache by state.")
       .Value(s.steps.blocks_free, {{"state", "free"}})
       .Value(s.steps.blocks_cached, {{"state", "cached"}})
       .Value(s.steps.blocks_used, {{"state", "used"}});
   b.Counter("requests_received_total", "Calls that ask for inference.").Value(D(s.intake.received));
-  b.Counter("requests_accepted_total", "Requests that the scheduler took.").Value(D(s.steps.accepted));
+  b.Counter("requests_accepted_total", "Requests that the scheduler took.")
+      .Value(D(s.steps.accepted));
   b.Counter("requests_rejected_total", "Requests that ended before they were accepted, by reason.");
   for (size_t i = 0; i < kRejectReasons; ++i) {
-    b.Value(D(s.rejected(i)), {{"reason", std::string(RejectReasonName(static_cast<RejectReason>(i)))}});
+    b.Value(D(s.rejected(i)),
+            {{"reason", std::string(RejectReasonName(static_cast<RejectReason>(i)))}});
   }
   b.Counter("requests_finished_total", "Accepted requests that ended, by outcome.");
   for (size_t i = 0; i < kOutcomeNames.size(); ++i) {
     b.Value(D(s.streams.finished[i]), {{"outcome", std::string(kOutcomeNames[i])}});
   }
-  b.Counter("sequences_started_total", "Sequences that the scheduler took.").Value(D(s.steps.sequences_started));
+  b.Counter("sequences_started_total", "Sequences that the scheduler took.")
+      .Value(D(s.steps.sequences_started));
   b.Counter("sequences_finished_total", "Sequences that ended, by reason.");
   for (size_t i = 0; i < kSequenceEndNames.size(); ++i) {
     b.Value(D(s.steps.sequences_finished[i]), {{"reason", std::string(kSequenceEndNames[i])}});
@@ -117,17 +133,23 @@ void AddTokens(FamilyBuilder& b, const Snapshot& s) {
 
 void AddLatency(FamilyBuilder& b, const Snapshot& s, double context) {
   const StreamStats& d = s.streams;
-  b.HistogramFamily("time_to_first_token_seconds", "Call arrival to the first token.").Value(d.time_to_first_token);
-  b.HistogramFamily("inter_token_latency_seconds", "Between tokens of a sequence.").Value(d.inter_token);
+  b.HistogramFamily("time_to_first_token_seconds", "Call arrival to the first token.")
+      .Value(d.time_to_first_token);
+  b.HistogramFamily("inter_token_latency_seconds", "Between tokens of a sequence.")
+      .Value(d.inter_token);
   b.HistogramFamily("time_per_output_token_seconds", "Mean time between the tokens of a sequence.")
       .Value(d.time_per_output_token);
   b.HistogramFamily("request_duration_seconds", "Call arrival to the end.").Value(d.request);
-  b.HistogramFamily("request_intake_duration_seconds", "Call arrival to the queue.").Value(d.intake);
+  b.HistogramFamily("request_intake_duration_seconds", "Call arrival to the queue.")
+      .Value(d.intake);
   b.HistogramFamily("request_queue_duration_seconds", "Queue to the first grant.").Value(d.queue);
-  b.HistogramFamily("request_prefill_duration_seconds", "First grant to the first token.").Value(d.prefill);
+  b.HistogramFamily("request_prefill_duration_seconds", "First grant to the first token.")
+      .Value(d.prefill);
   b.HistogramFamily("request_decode_duration_seconds", "First token to the end.").Value(d.decode);
-  b.HistogramFamily("request_prompt_tokens", "Prompt tokens per request.").Value(d.prompt, {}, context);
-  b.HistogramFamily("request_generation_tokens", "Tokens per sequence.").Value(d.generation, {}, context);
+  b.HistogramFamily("request_prompt_tokens", "Prompt tokens per request.")
+      .Value(d.prompt, {}, context);
+  b.HistogramFamily("request_generation_tokens", "Tokens per sequence.")
+      .Value(d.generation, {}, context);
 }
 
 void AddSteps(FamilyBuilder& b, const StepStats& steps) {
@@ -147,25 +169,31 @@ void AddMemory(FamilyBuilder& b, const MetricsInfo& info, const StreamStats& str
   b.PlainGauge("stream_buffered_bytes", "Output that clients have not read yet.")
       .Value(static_cast<double>(streams.buffered_bytes));
   b.PlainGauge("streams_paused", "Requests that wait for a slow reader.").Value(streams.paused);
-  b.PlainCounter("stream_pauses_total", "Times a slow reader made a request wait.").Value(D(streams.pauses));
+  b.PlainCounter("stream_pauses_total", "Times a slow reader made a request wait.")
+      .Value(D(streams.pauses));
   b.PlainGauge("memory_bytes", "Memory held, by kind.")
       .Value(static_cast<double>(info.weights_bytes), {{"kind", "weights"}})
       .Value(static_cast<double>(info.kv_bytes), {{"kind", "kv"}})
       .Value(static_cast<double>(info.scratch_bytes), {{"kind", "scratch"}})
       .Value(static_cast<double>(streams.buffered_bytes), {{"kind", "streams"}})
       .Value(static_cast<double>(info.text_bytes), {{"kind", "text"}});
-  b.PlainGauge("memory_limit_bytes", "Limit of the cgroup, or RAM.").Value(static_cast<double>(info.memory_limit_bytes));
+  b.PlainGauge("memory_limit_bytes", "Limit of the cgroup, or RAM.")
+      .Value(static_cast<double>(info.memory_limit_bytes));
   b.PlainGauge("threads", "Kernel threads.").Value(info.threads);
 }
 
 void AddProcess(FamilyBuilder& b) {
   const ProcessStats process = ReadProcessStats();
-  b.PlainCounter("cpu_throttled_seconds_total", "Time the cgroup's CPU quota held the process back.")
+  b.PlainCounter("cpu_throttled_seconds_total",
+                 "Time the cgroup's CPU quota held the process back.")
       .Value(process.throttled_seconds);
   b.Bare("process_cpu_seconds_total", "User and system CPU time.", true).Value(process.cpu_seconds);
-  b.Bare("process_resident_memory_bytes", "Resident memory.", false).Value(static_cast<double>(process.resident_bytes));
-  b.Bare("process_open_fds", "Open file descriptors.", false).Value(static_cast<double>(process.open_fds));
-  b.Bare("process_start_time_seconds", "Start of the process since the epoch.", false).Value(process.start_time_seconds);
+  b.Bare("process_resident_memory_bytes", "Resident memory.", false)
+      .Value(static_cast<double>(process.resident_bytes));
+  b.Bare("process_open_fds", "Open file descriptors.", false)
+      .Value(static_cast<double>(process.open_fds));
+  b.Bare("process_start_time_seconds", "Start of the process since the epoch.", false)
+      .Value(process.start_time_seconds);
 }
 
 }  // namespace
@@ -201,7 +229,8 @@ std::string Metrics::LoadText() const {
   FamilyBuilder b(info_.model);
   b.PlainGauge("ready", "1 while requests are served.").Value(Get(sources_.ready) ? 1 : 0);
   b.Gauge("kv_cache_config_info", "Constant 1: shape of the KV cache.")
-      .Value(1, {{"block_size", std::to_string(kBlockTokens)}, {"num_blocks", std::to_string(info_.num_blocks)},
+      .Value(1, {{"block_size", std::to_string(kBlockTokens)},
+                 {"num_blocks", std::to_string(info_.num_blocks)},
                  {"dtype", info_.kv_dtype}});
   AddLoad(b, snapshot);
   return prometheus::TextSerializer().Serialize(b.Take());

@@ -1,5 +1,5 @@
-// Every quire_* family, made at scrape time from plain snapshots of the other rooms: no lock of the engine is
-// taken and nothing is counted here. Collect: any thread.
+// Every quire_* family, made at scrape time from plain snapshots of the other rooms: no lock of the
+// engine is taken and nothing is counted here. Collect: any thread.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct CallCount {
   uint64_t count = 0;
 };
 
-// Where numbers come from; called at each scrape, from any thread. Unset: zeros. Before the engine exists
-// (loading) the sources give default values.
+// Where numbers come from; called at each scrape, from any thread. Unset: zeros. Before the engine
+// exists (loading) the sources give default values.
 struct MetricsSources {
   std::function<StreamStats()> streams{};
   std::function<StepStats()> steps{};

@@ -1,5 +1,6 @@
-// What the services work with once the model is loaded: the other rooms, and facts about the model. Made by the
-// composition root; everything it points to outlives the RpcServer. Immutable, any thread.
+// What the services work with once the model is loaded: the other rooms, and facts about the model.
+// Made by the composition root; everything it points to outlives the RpcServer. Immutable, any
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,8 @@ CallContext ReadCallContext(const grpc::ServerContext& context, const Clock& clo
   const auto deadline = context.deadline();
   if (deadline != std::chrono::system_clock::time_point::max()) {
     // The wall clock is read once here; from now on only the monotonic one counts.
-    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline - std::chrono::system_clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(
+        deadline - std::chrono::system_clock::now());
     out.deadline = AddNanos(out.arrival, left.count());
   }
   const auto& metadata = context.client_metadata();

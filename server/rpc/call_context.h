@@ -1,9 +1,9 @@
 // What a call's metadata and deadline say, read once when it arrives. Plain value.
 #pragma once
 
-#include <string>
-
 #include <grpcpp/server_context.h>
+
+#include <string>
 
 #include "runtime/base/clock.h"
 

@@ -1,7 +1,10 @@
-// Calls as coroutines: a call reads from top to bottom and is suspended wherever gRPC or another thread has to
-// do something. A call starts at once, belongs to nobody, runs on its poller's thread only, and frees itself
-// when it returns; the server outlives it because its shutdown waits for every call.
+// Calls as coroutines: a call reads from top to bottom and is suspended wherever gRPC or another
+// thread has to do something. A call starts at once, belongs to nobody, runs on its poller's thread
+// only, and frees itself when it returns; the server outlives it because its shutdown waits for
+// every call.
 #pragma once
+
+#include <grpcpp/server_context.h>
 
 #include <atomic>
 #include <coroutine>
@@ -10,15 +13,14 @@
 #include <memory>
 #include <utility>
 
-#include <grpcpp/server_context.h>
-
 #include "absl/status/status.h"
 #include "server/rpc/poller.h"
 
 namespace quire {
 
 struct CallTask {
-  // Built from the coroutine's arguments: its poller knows that it runs, and keeps its queue open until it ended.
+  // Built from the coroutine's arguments: its poller knows that it runs, and keeps its queue open
+  // until it ended.
   struct promise_type {
     template <typename... Args>
     explicit promise_type(Args&... args) {
@@ -66,14 +68,15 @@ class Operation final : public Tag {
   bool ok_ = false;
 };
 
-// The end of a call, whoever ended it. Construct before the call is requested; once it was, await it last, as
-// gRPC holds a pointer to it until then. Poller thread only.
+// The end of a call, whoever ended it. Construct before the call is requested; once it was, await
+// it last, as gRPC holds a pointer to it until then. Poller thread only.
 class CallEnd final : public Tag {
  public:
   explicit CallEnd(grpc::ServerContext& context) : context_(context) {
     context.AsyncNotifyWhenDone(static_cast<Tag*>(this));
   }
-  // Called once if the client cancels or disconnects, or its deadline passes; at once if that has happened.
+  // Called once if the client cancels or disconnects, or its deadline passes; at once if that has
+  // happened.
   void OnCancel(std::function<void()> on_cancel) {
     on_cancel_ = std::move(on_cancel);
     if (over_ && context_.IsCancelled()) on_cancel_();
@@ -94,8 +97,9 @@ class CallEnd final : public Tag {
   bool over_ = false;
 };
 
-// Raised by any thread, awaited by one coroutine on its poller. Held by shared_ptr, as news may be on its way
-// when the call ends. `co_await *signal` returns when it was raised since the last time, perhaps once too often.
+// Raised by any thread, awaited by one coroutine on its poller. Held by shared_ptr, as news may be
+// on its way when the call ends. `co_await *signal` returns when it was raised since the last time,
+// perhaps once too often.
 class Signal final : public Tag, public std::enable_shared_from_this<Signal> {
  public:
   explicit Signal(Poller& poller) : poller_(poller) {}
@@ -118,14 +122,14 @@ class Signal final : public Tag, public std::enable_shared_from_this<Signal> {
   }
   Poller& poller_;
   std::atomic<bool> posted_{false};
-  bool raised_ = false;                // poller thread, as the rest
+  bool raised_ = false;  // poller thread, as the rest
   std::coroutine_handle<> waiter_;
 };
 
 using Done = std::function<void(absl::Status)>;
 
-// absl::Status s = co_await Answer(poller, [&](Done done) { ... });  done may be called at once or later, from
-// any thread, exactly once.
+// absl::Status s = co_await Answer(poller, [&](Done done) { ... });  done may be called at once or
+// later, from any thread, exactly once.
 template <typename Start>
 class Answer {
  public:

@@ -89,7 +89,8 @@ struct GenerateCall {
 
   // OK: from now on the sink brings messages and one end.
   absl::Status Start(Poller& poller) {
-    ASSIGN_OR_RETURN(accepted, Accept(core, poller, ReadCallContext(context, *core.clock), request));
+    ASSIGN_OR_RETURN(accepted,
+                     Accept(core, poller, ReadCallContext(context, *core.clock), request));
     watch->request_ended = accepted.sink->ended();
     watch->context = &context;
     watch->patience_ms = core.slow_reader_ms;
@@ -126,7 +127,8 @@ struct GenerateCall {
 CallTask ServeGenerate(RpcCore& core, Poller& poller, v1::InferenceService::AsyncService& service) {
   GenerateCall call(core);
   const bool arrived = co_await Operation([&](void* tag) {
-    service.RequestGenerate(&call.context, &call.request, &call.writer, poller.queue(), poller.queue(), tag);
+    service.RequestGenerate(&call.context, &call.request, &call.writer, poller.queue(),
+                            poller.queue(), tag);
   });
   if (!arrived) co_return;  // the server shuts down
   ServeGenerate(core, poller, service);

@@ -33,8 +33,9 @@ int64_t VisibleBytes(const OutToken& token) {
   return token.visible_bytes.value_or(static_cast<int32_t>(token.piece.size()));
 }
 
-// Takes a head of at most kMaxMessageBytes off `delta`: whole tokens with exactly their text. A delta without
-// tokens is cut between code points; one whose text is not its pieces' bytes (U+FFFD) keeps its text together.
+// Takes a head of at most kMaxMessageBytes off `delta`: whole tokens with exactly their text. A
+// delta without tokens is cut between code points; one whose text is not its pieces' bytes (U+FFFD)
+// keeps its text together.
 OutDelta TakeHead(OutDelta& delta) {
   OutDelta head;
   head.output_index = delta.output_index;
@@ -73,12 +74,14 @@ OutDelta TakeHead(OutDelta& delta) {
 
 void GenerateSink::AppendPart(OutDelta part) {
   const int64_t bytes = SizeOf(part);
-  const bool joins = !waiting_.empty() && waiting_.back().proto.has_delta() &&
-                     waiting_.back().proto.delta().output_index() == static_cast<uint32_t>(part.output_index) &&
-                     waiting_.back().bytes + bytes <= kMaxMessageBytes;
+  const bool joins =
+      !waiting_.empty() && waiting_.back().proto.has_delta() &&
+      waiting_.back().proto.delta().output_index() == static_cast<uint32_t>(part.output_index) &&
+      waiting_.back().bytes + bytes <= kMaxMessageBytes;
   if (!joins) {
     waiting_.emplace_back().bytes = kOverheadBytes;
-    waiting_.back().proto.mutable_delta()->set_output_index(static_cast<uint32_t>(part.output_index));
+    waiting_.back().proto.mutable_delta()->set_output_index(
+        static_cast<uint32_t>(part.output_index));
     buffered_ += kOverheadBytes;
   }
   Message& message = waiting_.back();

@@ -1,6 +1,7 @@
-// The hand-over from delivery to one Generate call: messages wait here while a write is in flight, and text that
-// arrives meanwhile joins the last of them, up to kMaxMessageBytes. Delivery thread appends; the call's poller
-// takes. Shared by the two; the news wakes the call at the poller's next Poke.
+// The hand-over from delivery to one Generate call: messages wait here while a write is in flight,
+// and text that arrives meanwhile joins the last of them, up to kMaxMessageBytes. Delivery thread
+// appends; the call's poller takes. Shared by the two; the news wakes the call at the poller's next
+// Poke.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,7 @@ class GenerateSink final : public ResponseSink {
   const std::shared_ptr<Signal> signal_, ended_;
   mutable absl::Mutex mutex_;
   std::deque<Message> waiting_ ABSL_GUARDED_BY(mutex_);
-  int64_t buffered_ ABSL_GUARDED_BY(mutex_) = 0;   // waiting and in flight
+  int64_t buffered_ ABSL_GUARDED_BY(mutex_) = 0;  // waiting and in flight
   int64_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };

@@ -35,7 +35,8 @@ void Health::Close() {
 std::optional<bool> Health::Serving(const std::string& service) const {
   absl::MutexLock lock(&mutex_);
   if (service == kLiveService) return live_;
-  if (service.empty() || std::find(services_.begin(), services_.end(), service) != services_.end()) {
+  if (service.empty() ||
+      std::find(services_.begin(), services_.end(), service) != services_.end()) {
     return state_ == ServerState::kReady && live_;
   }
   return std::nullopt;

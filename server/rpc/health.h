@@ -1,6 +1,6 @@
-// The state of the server, and what grpc.health.v1 says about it: "" and every exposed service are SERVING in
-// state READY only; "quire.live" is SERVING until the watchdog gives up, through loading and draining, so that a
-// liveness probe restarts nothing. Any thread.
+// The state of the server, and what grpc.health.v1 says about it: "" and every exposed service are
+// SERVING in state READY only; "quire.live" is SERVING until the watchdog gives up, through loading
+// and draining, so that a liveness probe restarts nothing. Any thread.
 #pragma once
 
 #include <cstdint>

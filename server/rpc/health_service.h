@@ -1,4 +1,5 @@
-// grpc.health.v1 on our own pollers: Check and Watch. Not counted and not capped, as probes must get through.
+// grpc.health.v1 on our own pollers: Check and Watch. Not counted and not capped, as probes must
+// get through.
 #pragma once
 
 #include "compat/grpc/health/v1/health_service.grpc.pb.h"

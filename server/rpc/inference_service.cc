@@ -17,11 +17,12 @@ constexpr size_t kMaxUnaryBytes = 3 << 20;  // clients take 4 MiB by default
 
 absl::Status CheckReplySize(size_t bytes) {
   if (bytes <= kMaxUnaryBytes) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   absl::StrCat("the reply would be about ", bytes, " bytes, more than ", kMaxUnaryBytes),
-                   {.reason = "RESPONSE_TOO_LARGE",
-                    .metadata = {{"actual", absl::StrCat(bytes)}, {"limit", absl::StrCat(kMaxUnaryBytes)}},
-                    .violations = {}});
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat("the reply would be about ", bytes, " bytes, more than ", kMaxUnaryBytes),
+      {.reason = "RESPONSE_TOO_LARGE",
+       .metadata = {{"actual", absl::StrCat(bytes)}, {"limit", absl::StrCat(kMaxUnaryBytes)}},
+       .violations = {}});
 }
 
 absl::Status TokenizeNow(const Backend& backend, const PromptSource& prompt, bool count_only,
@@ -30,7 +31,8 @@ absl::Status TokenizeNow(const Backend& backend, const PromptSource& prompt, boo
   response->set_token_count(static_cast<uint32_t>(encoded.tokens.size()));
   if (count_only) return absl::OkStatus();
   size_t bytes = encoded.rendered.size();
-  for (const TokenSpan& span : encoded.tokens) bytes += 20 + backend.tokenizer->Piece(span.id).size();
+  for (const TokenSpan& span : encoded.tokens)
+    bytes += 20 + backend.tokenizer->Piece(span.id).size();
   RETURN_IF_ERROR(CheckReplySize(bytes));
   for (const TokenSpan& span : encoded.tokens) {
     v1::TokenSpan* out = response->add_tokens();
@@ -44,8 +46,8 @@ absl::Status TokenizeNow(const Backend& backend, const PromptSource& prompt, boo
   return absl::OkStatus();
 }
 
-absl::Status DetokenizeNow(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, bool skip_special,
-                           v1::DetokenizeResponse* response) {
+absl::Status DetokenizeNow(const Tokenizer& tokenizer, const std::vector<TokenId>& ids,
+                           bool skip_special, v1::DetokenizeResponse* response) {
   std::string raw;
   for (const TokenId id : ids) {
     if (!tokenizer.IsControl(id)) {
@@ -63,23 +65,24 @@ absl::Status DetokenizeNow(const Tokenizer& tokenizer, const std::vector<TokenId
 
 }  // namespace
 
-void Tokenize(RpcCore& core, const v1::TokenizeRequest& request, v1::TokenizeResponse* response, Done done) {
+void Tokenize(RpcCore& core, const v1::TokenizeRequest& request, v1::TokenizeResponse* response,
+              Done done) {
   const absl::StatusOr<const Backend*> backend = core.Ready();
   if (!backend.ok()) return done(backend.status());
   absl::StatusOr<PromptSource> prompt = ValidateTokenize(request, (*backend)->request_limits);
   if (!prompt.ok()) return done(prompt.status());
-  const absl::Status posted =
-      (*backend)->intake->Post([&backend = **backend, prompt = *std::move(prompt),
-                                count_only = request.count_only(), response, done]() {
-        done(TokenizeNow(backend, prompt, count_only, response));
-      });
+  const absl::Status posted = (*backend)->intake->Post(
+      [&backend = **backend, prompt = *std::move(prompt), count_only = request.count_only(),
+       response, done]() { done(TokenizeNow(backend, prompt, count_only, response)); });
   if (!posted.ok()) done(posted);
 }
 
-void Detokenize(RpcCore& core, const v1::DetokenizeRequest& request, v1::DetokenizeResponse* response, Done done) {
+void Detokenize(RpcCore& core, const v1::DetokenizeRequest& request,
+                v1::DetokenizeResponse* response, Done done) {
   const absl::StatusOr<const Backend*> backend = core.Ready();
   if (!backend.ok()) return done(backend.status());
-  absl::StatusOr<std::vector<TokenId>> ids = ValidateDetokenize(request, (*backend)->request_limits);
+  absl::StatusOr<std::vector<TokenId>> ids =
+      ValidateDetokenize(request, (*backend)->request_limits);
   if (!ids.ok()) return done(ids.status());
   const absl::Status posted =
       (*backend)->intake->Post([&tokenizer = *(*backend)->tokenizer, ids = *std::move(ids),
@@ -97,7 +100,8 @@ absl::Status Abort(RpcCore& core, const v1::AbortRequest& request, v1::AbortResp
     if (id != RequestId::kNone) backend->inbox->Abort(id, FinishReason::kAborted);
     v1::AbortResult* result = response->add_results();
     result->set_request_id(name);
-    result->set_status(id != RequestId::kNone ? v1::ABORT_STATUS_ABORTED : v1::ABORT_STATUS_NOT_LIVE);
+    result->set_status(id != RequestId::kNone ? v1::ABORT_STATUS_ABORTED
+                                              : v1::ABORT_STATUS_NOT_LIVE);
   }
   return absl::OkStatus();
 }

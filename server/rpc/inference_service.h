@@ -1,5 +1,5 @@
-// The unary methods of quire.v1.InferenceService: what answers each. Poller threads; nothing here blocks or
-// tokenizes, such work goes to the intake thread.
+// The unary methods of quire.v1.InferenceService: what answers each. Poller threads; nothing here
+// blocks or tokenizes, such work goes to the intake thread.
 #pragma once
 
 #include "quire/v1/inference.pb.h"
@@ -8,8 +8,10 @@
 
 namespace quire {
 
-void Tokenize(RpcCore& core, const v1::TokenizeRequest& request, v1::TokenizeResponse* response, Done done);
-void Detokenize(RpcCore& core, const v1::DetokenizeRequest& request, v1::DetokenizeResponse* response, Done done);
+void Tokenize(RpcCore& core, const v1::TokenizeRequest& request, v1::TokenizeResponse* response,
+              Done done);
+void Detokenize(RpcCore& core, const v1::DetokenizeRequest& request,
+                v1::DetokenizeResponse* response, Done done);
 absl::Status Abort(RpcCore& core, const v1::AbortRequest& request, v1::AbortResponse* response);
 
 }  // namespace quire

@@ -12,10 +12,14 @@ constexpr uint32_t kApiRevision = 1;
 
 v1::ServerState StateOf(ServerState state) {
   switch (state) {
-    case ServerState::kLoading: return v1::SERVER_STATE_LOADING;
-    case ServerState::kReady: return v1::SERVER_STATE_READY;
-    case ServerState::kDraining: return v1::SERVER_STATE_DRAINING;
-    case ServerState::kStalled: return v1::SERVER_STATE_STALLED;
+    case ServerState::kLoading:
+      return v1::SERVER_STATE_LOADING;
+    case ServerState::kReady:
+      return v1::SERVER_STATE_READY;
+    case ServerState::kDraining:
+      return v1::SERVER_STATE_DRAINING;
+    case ServerState::kStalled:
+      return v1::SERVER_STATE_STALLED;
   }
   return v1::SERVER_STATE_UNSPECIFIED;
 }
@@ -35,7 +39,8 @@ void SetLimits(const Backend& backend, v1::Limits* limits) {
 
 }  // namespace
 
-absl::Status GetModel(RpcCore& core, const v1::GetModelRequest& request, v1::GetModelResponse* response) {
+absl::Status GetModel(RpcCore& core, const v1::GetModelRequest& request,
+                      v1::GetModelResponse* response) {
   const Backend* backend = core.backend.load(std::memory_order_acquire);
   if (backend == nullptr) return Unavailable("LOADING", "the model is being loaded");
   const RequestLimits& limits = backend->request_limits;
@@ -57,8 +62,10 @@ absl::Status GetModel(RpcCore& core, const v1::GetModelRequest& request, v1::Get
   response->set_trained_context_tokens(static_cast<uint32_t>(card.trained_context_tokens));
   response->set_context_tokens(static_cast<uint32_t>(limits.context_tokens));
   const Tokenizer& tokenizer = *backend->tokenizer;
-  if (tokenizer.bos() != TokenId::kNone) response->set_bos_token_id(static_cast<uint32_t>(tokenizer.bos()));
-  for (const TokenId id : tokenizer.eos_ids()) response->add_eos_token_ids(static_cast<uint32_t>(id));
+  if (tokenizer.bos() != TokenId::kNone)
+    response->set_bos_token_id(static_cast<uint32_t>(tokenizer.bos()));
+  for (const TokenId id : tokenizer.eos_ids())
+    response->add_eos_token_ids(static_cast<uint32_t>(id));
   if (card.pad != TokenId::kNone) response->set_pad_token_id(static_cast<uint32_t>(card.pad));
   response->set_chat_template(card.chat_template);
   if (!card.chat_template.empty()) response->add_features(v1::FEATURE_CHAT);
@@ -73,7 +80,8 @@ absl::Status GetServerInfo(RpcCore& core, v1::GetServerInfoResponse* response) {
   response->set_api_revision(kApiRevision);
   response->set_instance_id(core.identity.instance_id);
   response->set_state(StateOf(core.health.state()));
-  response->set_uptime_ms(static_cast<uint64_t>(SecondsBetween(core.identity.started, core.clock->Now()) * 1e3));
+  response->set_uptime_ms(
+      static_cast<uint64_t>(SecondsBetween(core.identity.started, core.clock->Now()) * 1e3));
   for (const std::string& service : core.health.services()) response->add_services(service);
   if (const Backend* backend = core.backend.load(std::memory_order_acquire); backend != nullptr) {
     response->set_isa(backend->isa);

@@ -1,10 +1,9 @@
 #include "server/rpc/poller.h"
 
+#include <grpc/support/time.h>
 #include <pthread.h>
 
 #include <utility>
-
-#include <grpc/support/time.h>
 
 #include "absl/time/time.h"
 
@@ -28,7 +27,9 @@ void Poller::Shutdown() {
     absl::MutexLock lock(&mutex_);
     if (closed_) return;
     // Without its thread nothing can end a call.
-    if (thread_.joinable()) mutex_.AwaitWithTimeout(absl::Condition(+[](int32_t* n) { return *n == 0; }, &calls_), kLastCall);
+    if (thread_.joinable())
+      mutex_.AwaitWithTimeout(
+          absl::Condition(+[](int32_t* n) { return *n == 0; }, &calls_), kLastCall);
     closed_ = true;
     posted_.clear();
   }

@@ -1,14 +1,15 @@
-// Cancels a call whose client stops reading after its request has ended: nothing else would free its place, and
-// the status waits behind the message that is not taken. One per Generate call; poller thread.
+// Cancels a call whose client stops reading after its request has ended: nothing else would free
+// its place, and the status waits behind the message that is not taken. One per Generate call;
+// poller thread.
 #pragma once
-
-#include <cstdint>
-#include <memory>
-#include <utility>
 
 #include <grpc/support/time.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/server_context.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "server/rpc/call_task.h"
 

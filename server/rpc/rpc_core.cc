@@ -11,20 +11,23 @@ constexpr int64_t kRetryMs = 1000;
 }  // namespace
 
 absl::Status Unavailable(const std::string& reason, const std::string& message) {
-  return MakeError(absl::StatusCode::kUnavailable, message,
-                   {.reason = reason, .metadata = {}, .violations = {}, .retry_delay_ms = kRetryMs});
+  return MakeError(
+      absl::StatusCode::kUnavailable, message,
+      {.reason = reason, .metadata = {}, .violations = {}, .retry_delay_ms = kRetryMs});
 }
 
 absl::Status MethodUnsupported(RpcMethod method) {
   const std::string name(kRpcMethodNames[static_cast<size_t>(method)]);
-  return MakeError(absl::StatusCode::kUnimplemented, absl::StrCat(name, " is not in this build"),
-                   {.reason = "METHOD_UNSUPPORTED", .metadata = {{"method", name}}, .violations = {}});
+  return MakeError(
+      absl::StatusCode::kUnimplemented, absl::StrCat(name, " is not in this build"),
+      {.reason = "METHOD_UNSUPPORTED", .metadata = {{"method", name}}, .violations = {}});
 }
 
 absl::StatusOr<const Backend*> RpcCore::Ready() const {
   const Backend* ready = backend.load(std::memory_order_acquire);
   if (ready == nullptr) return Unavailable("LOADING", "the model is being loaded");
-  if (health.state() == ServerState::kStalled) return Unavailable("STALLED", "the engine makes no progress");
+  if (health.state() == ServerState::kStalled)
+    return Unavailable("STALLED", "the engine makes no progress");
   return ready;
 }
 

@@ -1,5 +1,5 @@
-// What every call needs from the server around it: state, the loaded backend, the cap on calls, the register of
-// live ids, counters. Owned by the RpcServer. Any thread.
+// What every call needs from the server around it: state, the loaded backend, the cap on calls, the
+// register of live ids, counters. Owned by the RpcServer. Any thread.
 #pragma once
 
 #include <atomic>
@@ -28,12 +28,12 @@ struct RpcCore {
 
   const ServerIdentity identity;
   const Clock* const clock;
-  int32_t max_calls = 0;         // set before the first call, as the next one
+  int32_t max_calls = 0;  // set before the first call, as the next one
   int64_t slow_reader_ms = 0;
   Health health;
   LiveRequests live;
   RpcStats stats;
-  std::atomic<int32_t> calls{0};  // in flight, health and reflection excepted
+  std::atomic<int32_t> calls{0};                 // in flight, health and reflection excepted
   std::atomic<const Backend*> backend{nullptr};  // null while loading
 
   // The backend, or UNAVAILABLE LOADING or STALLED. Draining is the intake's to refuse.
@@ -43,7 +43,8 @@ struct RpcCore {
 // Counts one call in flight for as long as it lives.
 class CallSlot {
  public:
-  explicit CallSlot(RpcCore& core) : core_(core), taken_(core.calls.fetch_add(1) < core.max_calls) {}
+  explicit CallSlot(RpcCore& core)
+      : core_(core), taken_(core.calls.fetch_add(1) < core.max_calls) {}
   ~CallSlot() { core_.calls.fetch_sub(1); }
   CallSlot(const CallSlot&) = delete;
   CallSlot& operator=(const CallSlot&) = delete;

@@ -1,12 +1,12 @@
 #include "server/rpc/rpc_server.h"
 
-#include <chrono>
-#include <utility>
-
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -42,21 +42,25 @@ namespace {
 constexpr int64_t kQuotaBytes = int64_t{192} << 20;
 constexpr int kMillisPerMinute = 60'000;
 
-// Linking the reflection library turns it on for every server of the process; this turns it off for one.
+// Linking the reflection library turns it on for every server of the process; this turns it off for
+// one.
 class WithoutReflection final : public grpc::ServerBuilderOption {
  public:
   void UpdateArguments(grpc::ChannelArguments*) override {}
   void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
-    std::erase_if(*plugins, [](const auto& plugin) { return plugin->name() == "proto_server_reflection"; });
+    std::erase_if(*plugins,
+                  [](const auto& plugin) { return plugin->name() == "proto_server_reflection"; });
   }
 };
 
-// The settings that measurements of this gRPC release asked for; limits bind peers that keep to HTTP/2 only.
+// The settings that measurements of this gRPC release asked for; limits bind peers that keep to
+// HTTP/2 only.
 void Configure(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.receive_message_bytes));
   builder.SetMaxSendMessageSize(-1);
   const std::pair<const char*, int64_t> arguments[] = {
-      {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1},  // none: a gzip bomb passes the size limit
+      {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
+       1},  // none: a gzip bomb passes the size limit
       {GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_calls},
       {GRPC_ARG_MAX_METADATA_SIZE, options.metadata_bytes},
       {GRPC_ARG_KEEPALIVE_TIME_MS, 30'000},  // a vanished peer frees its blocks in 40 s
@@ -69,7 +73,8 @@ void Configure(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
       {GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5'000},
       {GRPC_ARG_ALLOW_REUSEPORT, 0},  // a second server on the port is an error, not a share
   };
-  for (const auto& [name, value] : arguments) builder.AddChannelArgument(name, static_cast<int>(value));
+  for (const auto& [name, value] : arguments)
+    builder.AddChannelArgument(name, static_cast<int>(value));
   grpc::ResourceQuota quota("quire");
   quota.Resize(kQuotaBytes);
   builder.SetResourceQuota(quota);
@@ -91,21 +96,22 @@ auto InPlace(RpcMethod method, F answer) {
 
 template <typename Request, typename Response>
 auto Missing(RpcMethod method) {
-  return InPlace<Request, Response>(method,
-                                    [method](const Request&, Response*) { return MethodUnsupported(method); });
+  return InPlace<Request, Response>(
+      method, [method](const Request&, Response*) { return MethodUnsupported(method); });
 }
 
 void ServeInference(RpcCore& core, Poller& poller, v1::InferenceService::AsyncService& service) {
   using Service = v1::InferenceService::AsyncService;
   ServeGenerate(core, poller, service);
   ServeUnary(core, poller, service, &Service::RequestTokenize,
-             std::pair(RpcMethod::kTokenize, [&core](const v1::TokenizeRequest& request, v1::TokenizeResponse* response,
-                                                     Done done) { Tokenize(core, request, response, done); }));
-  ServeUnary(core, poller, service, &Service::RequestDetokenize,
-             std::pair(RpcMethod::kDetokenize,
-                       [&core](const v1::DetokenizeRequest& request, v1::DetokenizeResponse* response, Done done) {
-                         Detokenize(core, request, response, done);
-                       }));
+             std::pair(RpcMethod::kTokenize,
+                       [&core](const v1::TokenizeRequest& request, v1::TokenizeResponse* response,
+                               Done done) { Tokenize(core, request, response, done); }));
+  ServeUnary(
+      core, poller, service, &Service::RequestDetokenize,
+      std::pair(RpcMethod::kDetokenize,
+                [&core](const v1::DetokenizeRequest& request, v1::DetokenizeResponse* response,
+                        Done done) { Detokenize(core, request, response, done); }));
   ServeUnary(core, poller, service, &Service::RequestAbort,
              InPlace<v1::AbortRequest, v1::AbortResponse>(
                  RpcMethod::kAbort, [&core](const auto& request, auto* response) {
@@ -130,9 +136,11 @@ void ServeModel(RpcCore& core, Poller& poller, v1::ModelService::AsyncService& s
                  [&core](const auto&, auto* response) { return GetServerInfo(core, response); }));
   ServeUnary(core, poller, service, &Service::RequestGetLoad,
              InPlace<v1::GetLoadRequest, v1::GetLoadResponse>(
-                 RpcMethod::kGetLoad, [&core](const auto&, auto* response) { return GetLoad(core, response); }));
+                 RpcMethod::kGetLoad,
+                 [&core](const auto&, auto* response) { return GetLoad(core, response); }));
   RefuseStream(core, poller, service, &Service::RequestGetTokenizer, RpcMethod::kGetTokenizer);
-  RefuseStream(core, poller, service, &Service::RequestSubscribeKvEvents, RpcMethod::kSubscribeKvEvents);
+  RefuseStream(core, poller, service, &Service::RequestSubscribeKvEvents,
+               RpcMethod::kSubscribeKvEvents);
 }
 
 }  // namespace
@@ -143,7 +151,8 @@ RpcServer::~RpcServer() { Shutdown(absl::ZeroDuration()); }
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions options) {
   auto state = std::make_unique<State>(
-      options, std::vector<std::string>{v1::InferenceService::service_full_name(), v1::ModelService::service_full_name()});
+      options, std::vector<std::string>{v1::InferenceService::service_full_name(),
+                                        v1::ModelService::service_full_name()});
   grpc::ServerBuilder builder;
   Configure(options, builder);
   std::vector<int> ports(options.listen.size(), 0);
@@ -159,9 +168,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   state->server = builder.BuildAndStart();
   if (state->server == nullptr) {
     for (size_t i = 0; i < ports.size(); ++i) {
-      if (ports[i] == 0) return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen[i]));
+      if (ports[i] == 0)
+        return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen[i]));
     }
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", absl::StrJoin(options.listen, ", ")));
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", absl::StrJoin(options.listen, ", ")));
   }
   for (size_t i = 0; i < ports.size(); ++i) {
     std::string address = options.listen[i];

@@ -10,16 +10,27 @@
 namespace quire {
 
 enum class RpcMethod : uint8_t {
-  kGenerate, kTokenize, kDetokenize, kEmbed, kScore, kAbort, kGetModel, kGetServerInfo, kGetLoad, kGetTokenizer,
+  kGenerate,
+  kTokenize,
+  kDetokenize,
+  kEmbed,
+  kScore,
+  kAbort,
+  kGetModel,
+  kGetServerInfo,
+  kGetLoad,
+  kGetTokenizer,
   kSubscribeKvEvents,
 };
 inline constexpr std::array<std::string_view, 11> kRpcMethodNames = {
-    "Generate",      "Tokenize", "Detokenize",   "Embed",            "Score", "Abort", "GetModel",
-    "GetServerInfo", "GetLoad",  "GetTokenizer", "SubscribeKvEvents"};
+    "Generate", "Tokenize",     "Detokenize",       "Embed",
+    "Score",    "Abort",        "GetModel",         "GetServerInfo",
+    "GetLoad",  "GetTokenizer", "SubscribeKvEvents"};
 inline constexpr std::array<std::string_view, 17> kRpcCodeNames = {
-    "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-    "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-    "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"};
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
 
 class RpcStats {
  public:
@@ -32,7 +43,8 @@ class RpcStats {
   }
 
  private:
-  std::array<std::array<std::atomic<uint64_t>, kRpcCodeNames.size()>, kRpcMethodNames.size()> calls_{};
+  std::array<std::array<std::atomic<uint64_t>, kRpcCodeNames.size()>, kRpcMethodNames.size()>
+      calls_{};
 };
 
 }  // namespace quire

@@ -19,18 +19,24 @@ grpc::StatusCode CodeOf(absl::StatusCode code) {
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kOutOfRange:
-    case absl::StatusCode::kDataLoss: return grpc::StatusCode::INTERNAL;
-    default: return static_cast<grpc::StatusCode>(code);
+    case absl::StatusCode::kDataLoss:
+      return grpc::StatusCode::INTERNAL;
+    default:
+      return static_cast<grpc::StatusCode>(code);
   }
 }
 
 // Every error names a reason; these are for statuses that were made without one.
 const char* DefaultReason(grpc::StatusCode code) {
   switch (code) {
-    case grpc::StatusCode::INVALID_ARGUMENT: return "FIELD_INVALID";
-    case grpc::StatusCode::DEADLINE_EXCEEDED: return "DEADLINE";
-    case grpc::StatusCode::INTERNAL: return "ENGINE_FAULT";
-    default: return "";
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      return "FIELD_INVALID";
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return "DEADLINE";
+    case grpc::StatusCode::INTERNAL:
+      return "ENGINE_FAULT";
+    default:
+      return "";
   }
 }
 
@@ -48,7 +54,8 @@ std::string Metadata(const ErrorInfo& info, const std::string& key) {
 }
 
 // The detail that belongs to a kind of error, besides ErrorInfo, BadRequest and RetryInfo.
-void PackByKind(grpc::StatusCode code, const std::string& message, const ErrorInfo& info, wire::Status* out) {
+void PackByKind(grpc::StatusCode code, const std::string& message, const ErrorInfo& info,
+                wire::Status* out) {
   if (code == grpc::StatusCode::NOT_FOUND) {
     wire::ResourceInfo detail;
     detail.set_resource_type("model");
@@ -70,7 +77,8 @@ void PackByKind(grpc::StatusCode code, const std::string& message, const ErrorIn
   }
 }
 
-std::string Details(grpc::StatusCode code, const std::string& message, const ErrorInfo& info, size_t violations) {
+std::string Details(grpc::StatusCode code, const std::string& message, const ErrorInfo& info,
+                    size_t violations) {
   wire::Status out;
   out.set_code(code);
   out.set_message(message);
@@ -91,7 +99,8 @@ std::string Details(grpc::StatusCode code, const std::string& message, const Err
   if (info.retry_delay_ms >= 0) {
     wire::RetryInfo detail;
     detail.mutable_retry_delay()->set_seconds(info.retry_delay_ms / 1000);
-    detail.mutable_retry_delay()->set_nanos(static_cast<int32_t>(info.retry_delay_ms % 1000) * 1'000'000);
+    detail.mutable_retry_delay()->set_nanos(static_cast<int32_t>(info.retry_delay_ms % 1000) *
+                                            1'000'000);
     Pack(detail, "RetryInfo", &out);
   }
   PackByKind(code, message, info, &out);
@@ -124,7 +133,8 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (!status.error_details().empty() && details.ParseFromString(status.error_details())) {
     for (const google::protobuf::Any& any : details.details()) {
       const std::string& url = any.type_url();
-      const std::string name = url.starts_with(kTypeUrl) ? url.substr(sizeof(kTypeUrl) - 1) : std::string();
+      const std::string name =
+          url.starts_with(kTypeUrl) ? url.substr(sizeof(kTypeUrl) - 1) : std::string();
       wire::ErrorInfo error;
       wire::BadRequest bad;
       wire::RetryInfo retry;
@@ -132,13 +142,16 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
         info.reason = error.reason();
         for (const auto& [key, value] : error.metadata()) info.metadata.emplace_back(key, value);
       } else if (name == "BadRequest" && bad.ParseFromString(any.value())) {
-        for (const auto& v : bad.field_violations()) info.violations.push_back({v.field(), v.description()});
+        for (const auto& v : bad.field_violations())
+          info.violations.push_back({v.field(), v.description()});
       } else if (name == "RetryInfo" && retry.ParseFromString(any.value())) {
-        info.retry_delay_ms = retry.retry_delay().seconds() * 1000 + retry.retry_delay().nanos() / 1'000'000;
+        info.retry_delay_ms =
+            retry.retry_delay().seconds() * 1000 + retry.retry_delay().nanos() / 1'000'000;
       }
     }
   }
-  return MakeError(static_cast<absl::StatusCode>(status.error_code()), status.error_message(), info);
+  return MakeError(static_cast<absl::StatusCode>(status.error_code()), status.error_message(),
+                   info);
 }
 
 }  // namespace quire

@@ -1,5 +1,6 @@
-// absl::Status <-> grpc::Status, the one place where errors take their wire form: ErrorInfo, BadRequest,
-// RetryInfo, QuotaFailure, ResourceInfo and PreconditionFailure in grpc-status-details-bin. Pure; any thread.
+// absl::Status <-> grpc::Status, the one place where errors take their wire form: ErrorInfo,
+// BadRequest, RetryInfo, QuotaFailure, ResourceInfo and PreconditionFailure in
+// grpc-status-details-bin. Pure; any thread.
 #pragma once
 
 #include <grpcpp/support/status.h>

@@ -7,31 +7,48 @@ namespace {
 
 v1::FinishReason ReasonOf(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kStop: return v1::FINISH_REASON_STOP;
-    case FinishReason::kLength: return v1::FINISH_REASON_LENGTH;
-    case FinishReason::kTimeLimit: return v1::FINISH_REASON_TIME_LIMIT;
-    case FinishReason::kAborted: return v1::FINISH_REASON_ABORTED;
-    default: return v1::FINISH_REASON_UNSPECIFIED;  // ends with a status instead
+    case FinishReason::kStop:
+      return v1::FINISH_REASON_STOP;
+    case FinishReason::kLength:
+      return v1::FINISH_REASON_LENGTH;
+    case FinishReason::kTimeLimit:
+      return v1::FINISH_REASON_TIME_LIMIT;
+    case FinishReason::kAborted:
+      return v1::FINISH_REASON_ABORTED;
+    default:
+      return v1::FINISH_REASON_UNSPECIFIED;  // ends with a status instead
   }
 }
 
 v1::LengthBound BoundOf(LengthBound bound) {
   switch (bound) {
-    case LengthBound::kNone: return v1::LENGTH_BOUND_UNSPECIFIED;
-    case LengthBound::kRequest: return v1::LENGTH_BOUND_REQUEST;
-    case LengthBound::kDefault: return v1::LENGTH_BOUND_DEFAULT;
-    case LengthBound::kContext: return v1::LENGTH_BOUND_CONTEXT;
-    case LengthBound::kPool: return v1::LENGTH_BOUND_POOL;
+    case LengthBound::kNone:
+      return v1::LENGTH_BOUND_UNSPECIFIED;
+    case LengthBound::kRequest:
+      return v1::LENGTH_BOUND_REQUEST;
+    case LengthBound::kDefault:
+      return v1::LENGTH_BOUND_DEFAULT;
+    case LengthBound::kContext:
+      return v1::LENGTH_BOUND_CONTEXT;
+    case LengthBound::kPool:
+      return v1::LENGTH_BOUND_POOL;
   }
   return v1::LENGTH_BOUND_UNSPECIFIED;
 }
 
 void SetMatched(const OutFinished& finished, v1::Finished* out) {
   switch (finished.matched) {
-    case MatchedStop::kNone: break;
-    case MatchedStop::kEos: out->set_eos_token_id(finished.matched_value); break;
-    case MatchedStop::kStopToken: out->set_stop_token_id(finished.matched_value); break;
-    case MatchedStop::kStopString: out->set_stop_string_index(finished.matched_value); break;
+    case MatchedStop::kNone:
+      break;
+    case MatchedStop::kEos:
+      out->set_eos_token_id(finished.matched_value);
+      break;
+    case MatchedStop::kStopToken:
+      out->set_stop_token_id(finished.matched_value);
+      break;
+    case MatchedStop::kStopString:
+      out->set_stop_string_index(finished.matched_value);
+      break;
   }
 }
 
@@ -48,7 +65,8 @@ void ToProto(OutToken token, v1::TokenInfo* out) {
     top->set_piece(std::move(candidate.piece));
     top->set_logprob(candidate.logprob);
   }
-  if (token.visible_bytes.has_value()) out->set_visible_bytes(static_cast<uint32_t>(*token.visible_bytes));
+  if (token.visible_bytes.has_value())
+    out->set_visible_bytes(static_cast<uint32_t>(*token.visible_bytes));
 }
 
 void ToProto(const OutFinished& finished, v1::GenerateResponse* out) {

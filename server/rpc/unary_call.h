@@ -1,13 +1,14 @@
-// One implementation of every unary RPC. A method is the pair (how gRPC is asked for the next call, what
-// answers it); calls of the method follow each other on a poller, each asking for the next when it arrives.
+// One implementation of every unary RPC. A method is the pair (how gRPC is asked for the next call,
+// what answers it); calls of the method follow each other on a poller, each asking for the next
+// when it arrives.
 #pragma once
+
+#include <grpcpp/support/async_unary_call.h>
 
 #include <exception>
 #include <string>
 #include <type_traits>
 #include <utility>
-
-#include <grpcpp/support/async_unary_call.h>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/error_info.h"
@@ -19,7 +20,8 @@
 namespace quire {
 
 template <typename Service, typename Request, typename Response>
-using RequestUnary = void (Service::*)(grpc::ServerContext*, Request*, grpc::ServerAsyncResponseWriter<Response>*,
+using RequestUnary = void (Service::*)(grpc::ServerContext*, Request*,
+                                       grpc::ServerAsyncResponseWriter<Response>*,
                                        grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*);
 
 // The trailer that tells gRPC clients' own retry policy when to come back.
@@ -28,10 +30,11 @@ inline void AddPushback(const absl::Status& status, grpc::ServerContext* context
   if (delay >= 0) context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(delay));
 }
 
-// `handler(request, response, done)` answers through done, from any thread; it must not keep references.
-// To answer in place: call done before returning.
+// `handler(request, response, done)` answers through done, from any thread; it must not keep
+// references. To answer in place: call done before returning.
 template <typename Service, typename Base, typename Request, typename Response, typename Handler>
-CallTask ServeUnary(RpcCore& core, Poller& poller, Service& service, RequestUnary<Base, Request, Response> request_call,
+CallTask ServeUnary(RpcCore& core, Poller& poller, Service& service,
+                    RequestUnary<Base, Request, Response> request_call,
                     std::pair<RpcMethod, Handler> method) {
   grpc::ServerContext context;
   Request request;
@@ -72,8 +75,10 @@ CallTask ServeUnary(RpcCore& core, Poller& poller, Service& service, RequestUnar
 // Refuses a server-streaming method of the API that this build lacks.
 template <typename Service, typename Base, typename Request, typename Response>
 CallTask RefuseStream(RpcCore& core, Poller& poller, Service& service,
-                      void (Base::*request_call)(grpc::ServerContext*, Request*, grpc::ServerAsyncWriter<Response>*,
-                                                 grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*),
+                      void (Base::*request_call)(grpc::ServerContext*, Request*,
+                                                 grpc::ServerAsyncWriter<Response>*,
+                                                 grpc::CompletionQueue*,
+                                                 grpc::ServerCompletionQueue*, void*),
                       RpcMethod method) {
   grpc::ServerContext context;
   Request request;

@@ -51,12 +51,14 @@ void CheckBias(const v1::Sampling& s, const RequestLimits& limits, Violations* v
   if (s.logit_bias().empty()) return;
   const std::string field = "sampling.logit_bias";
   if (s.logit_bias_size() > kMaxBiases) {
-    v->Invalid(field, absl::StrCat("got ", s.logit_bias_size(), " entries, wanted at most ", kMaxBiases));
+    v->Invalid(field,
+               absl::StrCat("got ", s.logit_bias_size(), " entries, wanted at most ", kMaxBiases));
     return;
   }
   for (const auto& [id, bias] : s.logit_bias()) {
     if (!(id < static_cast<uint32_t>(limits.vocab_size))) {
-      v->Invalid(field, absl::StrCat("id ", id, " is not below the vocabulary's ", limits.vocab_size));
+      v->Invalid(field,
+                 absl::StrCat("id ", id, " is not below the vocabulary's ", limits.vocab_size));
       return;
     }
     if (!InRange(bias, -100, 100)) {
@@ -67,7 +69,8 @@ void CheckBias(const v1::Sampling& s, const RequestLimits& limits, Violations* v
   v->Unsupported(field);
 }
 
-void ReadSampling(const v1::Sampling& s, const RequestLimits& limits, ValidRequest* out, Violations* v) {
+void ReadSampling(const v1::Sampling& s, const RequestLimits& limits, ValidRequest* out,
+                  Violations* v) {
   if (s.has_num_outputs()) {
     if (!(s.num_outputs() >= 1 && s.num_outputs() <= static_cast<uint32_t>(limits.max_outputs))) {
       v->Invalid("sampling.num_outputs",
@@ -89,12 +92,14 @@ void ReadSampling(const v1::Sampling& s, const RequestLimits& limits, ValidReque
   if (s.has_top_k()) {
     out->sampling.top_k = static_cast<int32_t>(s.top_k());
     if (!(s.top_k() <= static_cast<uint32_t>(limits.vocab_size))) {
-      v->Invalid("sampling.top_k", absl::StrCat("got ", s.top_k(), ", wanted 0..", limits.vocab_size));
+      v->Invalid("sampling.top_k",
+                 absl::StrCat("got ", s.top_k(), ", wanted 0..", limits.vocab_size));
     }
   }
   if (s.has_top_p()) {
     out->sampling.top_p = s.top_p();
-    if (!(s.top_p() > 0 && s.top_p() <= 1)) v->Invalid("sampling.top_p", "wanted a number above 0, at most 1");
+    if (!(s.top_p() > 0 && s.top_p() <= 1))
+      v->Invalid("sampling.top_p", "wanted a number above 0, at most 1");
   }
   if (s.has_min_p()) {
     out->sampling.min_p = s.min_p();
@@ -104,7 +109,8 @@ void ReadSampling(const v1::Sampling& s, const RequestLimits& limits, ValidReque
   CheckBias(s, limits, v);
 }
 
-void ReadStopLists(const v1::Stopping& s, const RequestLimits& limits, StopOptions* out, Violations* v) {
+void ReadStopLists(const v1::Stopping& s, const RequestLimits& limits, StopOptions* out,
+                   Violations* v) {
   if (s.stop_strings_size() > kMaxStopStrings) {
     v->Invalid("stopping.stop_strings",
                absl::StrCat("got ", s.stop_strings_size(), ", wanted at most ", kMaxStopStrings));
@@ -133,8 +139,11 @@ void ReadStopLists(const v1::Stopping& s, const RequestLimits& limits, StopOptio
   }
 }
 
-void ReadStopping(const v1::Stopping& s, const RequestLimits& limits, StopOptions* out, Violations* v) {
-  const auto clamped = [](uint32_t n) { return static_cast<int32_t>(std::min<uint32_t>(n, INT32_MAX)); };
+void ReadStopping(const v1::Stopping& s, const RequestLimits& limits, StopOptions* out,
+                  Violations* v) {
+  const auto clamped = [](uint32_t n) {
+    return static_cast<int32_t>(std::min<uint32_t>(n, INT32_MAX));
+  };
   if (s.has_max_tokens()) {
     out->max_tokens = clamped(s.max_tokens());
     if (!(s.max_tokens() >= 1)) v->Invalid("stopping.max_tokens", "got 0, wanted at least 1");
@@ -142,8 +151,9 @@ void ReadStopping(const v1::Stopping& s, const RequestLimits& limits, StopOption
   if (s.has_min_tokens()) {
     out->min_tokens = clamped(s.min_tokens());
     if (s.has_max_tokens() && !(s.min_tokens() <= s.max_tokens())) {
-      v->Invalid("stopping.min_tokens",
-                 absl::StrCat("got ", s.min_tokens(), ", wanted at most max_tokens, ", s.max_tokens()));
+      v->Invalid(
+          "stopping.min_tokens",
+          absl::StrCat("got ", s.min_tokens(), ", wanted at most max_tokens, ", s.max_tokens()));
     }
   }
   ReadStopLists(s, limits, out, v);
@@ -155,14 +165,17 @@ void ReadStopping(const v1::Stopping& s, const RequestLimits& limits, StopOption
   }
 }
 
-void ReadOutput(const v1::OutputOptions& o, const RequestLimits& limits, ValidRequest* out, Violations* v) {
+void ReadOutput(const v1::OutputOptions& o, const RequestLimits& limits, ValidRequest* out,
+                Violations* v) {
   ReplyOptions& reply = out->reply;
   if (!v1::StreamMode_IsValid(o.mode())) {
-    v->Invalid("output.mode", absl::StrCat("got ", static_cast<int>(o.mode()), ", wanted a declared value"));
+    v->Invalid("output.mode",
+               absl::StrCat("got ", static_cast<int>(o.mode()), ", wanted a declared value"));
   }
   reply.final_only = o.mode() == v1::STREAM_MODE_FINAL;
   if (o.has_tokens_per_message()) {
-    reply.tokens_per_message = static_cast<int32_t>(std::min(o.tokens_per_message(), kMaxTokensPerMessage));
+    reply.tokens_per_message =
+        static_cast<int32_t>(std::min(o.tokens_per_message(), kMaxTokensPerMessage));
     if (!(o.tokens_per_message() >= 1 && o.tokens_per_message() <= kMaxTokensPerMessage)) {
       v->Invalid("output.tokens_per_message", absl::StrCat("wanted 1..", kMaxTokensPerMessage));
     } else if (reply.final_only) {
@@ -173,8 +186,8 @@ void ReadOutput(const v1::OutputOptions& o, const RequestLimits& limits, ValidRe
     v->Invalid("output.top_logprobs",
                absl::StrCat("got ", o.top_logprobs(), ", wanted 0..", limits.max_top_logprobs));
   }
-  out->sampling.top_logprobs =
-      static_cast<int32_t>(std::min(o.top_logprobs(), static_cast<uint32_t>(limits.max_top_logprobs)));
+  out->sampling.top_logprobs = static_cast<int32_t>(
+      std::min(o.top_logprobs(), static_cast<uint32_t>(limits.max_top_logprobs)));
   if (o.has_logprobs() && !o.logprobs() && o.top_logprobs() > 0) {
     v->Conflict("output.logprobs", "false excludes output.top_logprobs");
   }
@@ -184,7 +197,8 @@ void ReadOutput(const v1::OutputOptions& o, const RequestLimits& limits, ValidRe
   }
   reply.tokens = o.tokens() || out->sampling.logprobs;
   reply.text = !o.has_text() || o.text();
-  if (!reply.text && !reply.tokens) v->Conflict("output.text", "false excludes output.tokens = false");
+  if (!reply.text && !reply.tokens)
+    v->Conflict("output.text", "false excludes output.tokens = false");
   if (o.has_prompt_tokens() && !o.prompt_tokens() && o.has_prompt_top_logprobs()) {
     v->Conflict("output.prompt_tokens", "false excludes output.prompt_top_logprobs");
   }
@@ -208,7 +222,8 @@ void CheckCache(const v1::CacheOptions& c, const RequestLimits& limits, Violatio
     }
   }
   if (c.has_window_tokens()) {
-    if (!(c.window_tokens() >= 64 && c.window_tokens() <= static_cast<uint32_t>(limits.context_tokens))) {
+    if (!(c.window_tokens() >= 64 &&
+          c.window_tokens() <= static_cast<uint32_t>(limits.context_tokens))) {
       v->Invalid("cache.window_tokens", absl::StrCat("wanted 64..", limits.context_tokens));
     } else {
       v->Unsupported("cache.window_tokens");
@@ -260,16 +275,22 @@ absl::Status Begin(const google::protobuf::Message& request, const std::string& 
 
 }  // namespace
 
-bool IsValidRequestId(const std::string& id) { return !id.empty() && id.size() <= 128 && IsPrintable(id); }
+bool IsValidRequestId(const std::string& id) {
+  return !id.empty() && id.size() <= 128 && IsPrintable(id);
+}
 
 absl::Status CheckModelName(const std::string& model, const RequestLimits& limits) {
   const auto& names = limits.model_names;
-  if (model.empty() || std::find(names.begin(), names.end(), model) != names.end()) return absl::OkStatus();
+  if (model.empty() || std::find(names.begin(), names.end(), model) != names.end())
+    return absl::OkStatus();
   return MakeError(absl::StatusCode::kNotFound, "no such model is served here",
-                   {.reason = "MODEL_NOT_FOUND", .metadata = {{"model", model.substr(0, 128)}}, .violations = {}});
+                   {.reason = "MODEL_NOT_FOUND",
+                    .metadata = {{"model", model.substr(0, 128)}},
+                    .violations = {}});
 }
 
-absl::StatusOr<ValidRequest> ValidateGenerate(const v1::GenerateRequest& request, const RequestLimits& limits) {
+absl::StatusOr<ValidRequest> ValidateGenerate(const v1::GenerateRequest& request,
+                                              const RequestLimits& limits) {
   Violations violations;
   if (absl::Status s = Begin(request, request.model(), limits, &violations); !s.ok()) return s;
   if (!request.request_id().empty() && !IsValidRequestId(request.request_id())) {
@@ -285,10 +306,12 @@ absl::StatusOr<ValidRequest> ValidateGenerate(const v1::GenerateRequest& request
   return out;
 }
 
-absl::StatusOr<PromptSource> ValidateTokenize(const v1::TokenizeRequest& request, const RequestLimits& limits) {
+absl::StatusOr<PromptSource> ValidateTokenize(const v1::TokenizeRequest& request,
+                                              const RequestLimits& limits) {
   Violations violations;
   if (absl::Status s = Begin(request, request.model(), limits, &violations); !s.ok()) return s;
-  PromptSource out = ReadPrompt(request.has_prompt() ? &request.prompt() : nullptr, limits, &violations);
+  PromptSource out =
+      ReadPrompt(request.has_prompt() ? &request.prompt() : nullptr, limits, &violations);
   if (!violations.empty()) return violations.ToStatus();
   return out;
 }
@@ -297,7 +320,8 @@ absl::StatusOr<std::vector<TokenId>> ValidateDetokenize(const v1::DetokenizeRequ
                                                         const RequestLimits& limits) {
   Violations violations;
   if (absl::Status s = Begin(request, request.model(), limits, &violations); !s.ok()) return s;
-  std::vector<TokenId> out = ReadTokenIds(request.tokens(), "tokens", kMaxDetokenizeIds, limits, &violations);
+  std::vector<TokenId> out =
+      ReadTokenIds(request.tokens(), "tokens", kMaxDetokenizeIds, limits, &violations);
   if (!violations.empty()) return violations.ToStatus();
   return out;
 }
@@ -307,11 +331,13 @@ absl::Status ValidateAbort(const v1::AbortRequest& request, const RequestLimits&
   if (!limits.ignore_unknown_fields) violations.UnknownFields(request);
   const int count = request.request_ids_size();
   if (!(count >= 1 && count <= kMaxAbortIds)) {
-    violations.Invalid("request_ids", absl::StrCat("got ", count, " ids, wanted 1..", kMaxAbortIds));
+    violations.Invalid("request_ids",
+                       absl::StrCat("got ", count, " ids, wanted 1..", kMaxAbortIds));
   } else {
     for (int i = 0; i < count; ++i) {
       if (!IsValidRequestId(request.request_ids(i))) {
-        violations.Invalid(absl::StrCat("request_ids[", i, "]"), "wanted 1..128 printable ASCII characters");
+        violations.Invalid(absl::StrCat("request_ids[", i, "]"),
+                           "wanted 1..128 printable ASCII characters");
       }
     }
   }

@@ -1,5 +1,5 @@
-// Wire messages to validated requests ("parse, don't validate"): every rule that needs no tokenizer is checked
-// here, in accept form so that NaN fails. Pure functions, bounded work; any thread.
+// Wire messages to validated requests ("parse, don't validate"): every rule that needs no tokenizer
+// is checked here, in accept form so that NaN fails. Pure functions, bounded work; any thread.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,11 @@ struct RequestLimits {
 };
 
 // Everything but id, arrival and deadline. A missing seed is drawn.
-absl::StatusOr<ValidRequest> ValidateGenerate(const v1::GenerateRequest& request, const RequestLimits& limits);
+absl::StatusOr<ValidRequest> ValidateGenerate(const v1::GenerateRequest& request,
+                                              const RequestLimits& limits);
 
-absl::StatusOr<PromptSource> ValidateTokenize(const v1::TokenizeRequest& request, const RequestLimits& limits);
+absl::StatusOr<PromptSource> ValidateTokenize(const v1::TokenizeRequest& request,
+                                              const RequestLimits& limits);
 
 // The ids of a DetokenizeRequest.
 absl::StatusOr<std::vector<TokenId>> ValidateDetokenize(const v1::DetokenizeRequest& request,

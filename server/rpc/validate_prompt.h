@@ -12,10 +12,12 @@
 namespace quire {
 
 // Null: the request has no prompt, a violation. The result counts only if no violation was added.
-PromptSource ReadPrompt(const v1::Prompt* prompt, const RequestLimits& limits, Violations* violations);
+PromptSource ReadPrompt(const v1::Prompt* prompt, const RequestLimits& limits,
+                        Violations* violations);
 
 // Ids below the vocabulary's size, at most `max_count`; `field` is the path of the message.
-std::vector<TokenId> ReadTokenIds(const v1::TokenIds& tokens, const std::string& field, int max_count,
-                                  const RequestLimits& limits, Violations* violations);
+std::vector<TokenId> ReadTokenIds(const v1::TokenIds& tokens, const std::string& field,
+                                  int max_count, const RequestLimits& limits,
+                                  Violations* violations);
 
 }  // namespace quire

@@ -1,5 +1,6 @@
-// Attention on one thread: time per tile of 64 tokens and KV head, for decode and prefill row counts, with KV in
-// the caches (hot) and streamed from a pool far larger than them. Also appending and whole decode steps.
+// Attention on one thread: time per tile of 64 tokens and KV head, for decode and prefill row
+// counts, with KV in the caches (hot) and streamed from a pool far larger than them. Also appending
+// and whole decode steps.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,8 @@
 namespace quire {
 namespace {
 
-constexpr AttentionShape kSmolLm2 = {.num_heads = 9, .num_kv_heads = 3, .head_dim = 64, .scale = 0.125f};
+constexpr AttentionShape kSmolLm2 = {
+    .num_heads = 9, .num_kv_heads = 3, .head_dim = 64, .scale = 0.125f};
 
 struct Bench {
   KvPool pool;
@@ -26,13 +28,23 @@ struct Bench {
   AttentionShape shape;
 
   // `num_seqs` sequences of `context` tokens, `rows` of them new.
-  Bench(const AttentionOptions& base, int32_t num_seqs, int32_t context, int32_t rows) : shape(base.shape) {
+  Bench(const AttentionOptions& base, int32_t num_seqs, int32_t context, int32_t rows)
+      : shape(base.shape) {
     const int32_t per_seq = BlocksFor(context);
-    pool = KvPool::Create(KvLayout::Make(base.kv_dtype, shape.num_kv_heads, shape.head_dim), 1, num_seqs * per_seq).value();
-    uint16_t* halves = reinterpret_cast<uint16_t*>(pool.Layer(0).data);  // plausible values in both types
-    for (size_t i = 0; i < pool.layout().block_bytes() * num_seqs * per_seq / 2; ++i) halves[i] = static_cast<uint16_t>(0x3c00 + (i * 2654435761u >> 20) % 512);
+    pool = KvPool::Create(KvLayout::Make(base.kv_dtype, shape.num_kv_heads, shape.head_dim), 1,
+                          num_seqs * per_seq)
+               .value();
+    // Plausible values in both types.
+    uint16_t* halves = reinterpret_cast<uint16_t*>(pool.Layer(0).data);
+    for (size_t i = 0; i < pool.layout().block_bytes() * num_seqs * per_seq / 2; ++i)
+      halves[i] = static_cast<uint16_t>(0x3c00 + (i * 2654435761u >> 20) % 512);
     for (int32_t i = 0; i < num_seqs; ++i) {
-      seqs.push_back({.row_begin = i * rows, .row_count = rows, .kv_len = context, .table_begin = i * per_seq, .logits_begin = 0, .logits_count = 0});
+      seqs.push_back({.row_begin = i * rows,
+                      .row_count = rows,
+                      .kv_len = context,
+                      .table_begin = i * per_seq,
+                      .logits_begin = 0,
+                      .logits_count = 0});
     }
     for (int32_t i = 0; i < num_seqs * per_seq; ++i) blocks.push_back(BlockId{i});
     AttentionOptions options = base;
@@ -50,11 +62,13 @@ struct Bench {
     batch.block_ids = blocks;
     kernel->Plan(batch);
     const int64_t width = int64_t{shape.num_heads} * shape.head_dim;
-    kernel->Run(0, 0, pool.Layer(0), {.q = q.data(), .q_stride = width, .out = out.data(), .out_stride = width});
+    kernel->Run(0, 0, pool.Layer(0),
+                {.q = q.data(), .q_stride = width, .out = out.data(), .out_stride = width});
   }
 };
 
-// Arguments: rows per KV head (group 3: tokens * 3, or one query of `group` heads), streamed, products.
+// Arguments: rows per KV head (group 3: tokens * 3, or one query of `group` heads), streamed,
+// products.
 void BM_Tile(benchmark::State& state) {
   const int32_t rows = static_cast<int32_t>(state.range(0));
   const bool streamed = state.range(1) != 0;
@@ -66,11 +80,16 @@ void BM_Tile(benchmark::State& state) {
   Bench bench(options, seqs, context, 1);
   for (auto _ : state) bench.Step();
   const double tiles = static_cast<double>(state.iterations()) * seqs * (context / 64);
-  state.counters["per_tile"] = benchmark::Counter(tiles, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
-  state.counters["GFLOPs"] = benchmark::Counter(tiles * 4.0 * rows * 64 * 64 * 1e-9, benchmark::Counter::kIsRate);
-  state.counters["KV_GBps"] = benchmark::Counter(tiles * static_cast<double>(bench.pool.layout().block_bytes()) * 1e-9, benchmark::Counter::kIsRate);
+  state.counters["per_tile"] =
+      benchmark::Counter(tiles, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["GFLOPs"] =
+      benchmark::Counter(tiles * 4.0 * rows * 64 * 64 * 1e-9, benchmark::Counter::kIsRate);
+  state.counters["KV_GBps"] =
+      benchmark::Counter(tiles * static_cast<double>(bench.pool.layout().block_bytes()) * 1e-9,
+                         benchmark::Counter::kIsRate);
 }
-BENCHMARK(BM_Tile)->ArgNames({"rows", "streamed", "products", "dtype"})
+BENCHMARK(BM_Tile)
+    ->ArgNames({"rows", "streamed", "products", "dtype"})
     ->ArgsProduct({{1, 3, 6, 8, 12, 16, 24, 48}, {0}, {0, 1}, {1}})
     ->ArgsProduct({{1, 3, 8}, {1}, {0, 1}, {1}})
     ->ArgsProduct({{3, 12, 48}, {0}, {0, 1}, {0}});
@@ -82,7 +101,8 @@ void BM_Softmax(benchmark::State& state) {
   std::vector<float> s(rows * 64), m(rows), l(rows), o(rows * 64);
   for (auto _ : state) {
     for (size_t i = 0; i < s.size(); i += 16) s[i] = 1.0f;
-    tiles.softmax({.s = s.data(), .rows = rows, .visible = 64, .group = 3}, {m.data(), l.data(), o.data(), 64});
+    tiles.softmax({.s = s.data(), .rows = rows, .visible = 64, .group = 3},
+                  {m.data(), l.data(), o.data(), 64});
     benchmark::ClobberMemory();
   }
 }
@@ -92,7 +112,8 @@ void BM_Widen(benchmark::State& state) {
   const std::vector<uint16_t> tile(64 * 64, 0x3f80);
   std::vector<float> wide(64 * 64);
   for (auto _ : state) {
-    AttentionTilesFor(ActiveIsa()).widen(reinterpret_cast<const std::byte*>(tile.data()), 64, 64, 64, wide.data());
+    AttentionTilesFor(ActiveIsa())
+        .widen(reinterpret_cast<const std::byte*>(tile.data()), 64, 64, 64, wide.data());
     benchmark::ClobberMemory();
   }
 }
@@ -102,33 +123,51 @@ BENCHMARK(BM_Widen);
 void BM_DecodeLayer(benchmark::State& state) {
   AttentionOptions options;
   options.shape = kSmolLm2;
-  Bench bench(options, static_cast<int32_t>(state.range(0)), static_cast<int32_t>(state.range(1)), 1);
+  Bench bench(options, static_cast<int32_t>(state.range(0)), static_cast<int32_t>(state.range(1)),
+              1);
   for (auto _ : state) bench.Step();
-  state.counters["KV_GBps"] = benchmark::Counter(static_cast<double>(state.iterations()) * bench.kernel->planned_kv_bytes() * 1e-9, benchmark::Counter::kIsRate);
+  state.counters["KV_GBps"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * bench.kernel->planned_kv_bytes() * 1e-9,
+      benchmark::Counter::kIsRate);
 }
-BENCHMARK(BM_DecodeLayer)->ArgNames({"batch", "context"})->ArgsProduct({{1, 8, 32}, {192, 1024}})->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_DecodeLayer)
+    ->ArgNames({"batch", "context"})
+    ->ArgsProduct({{1, 8, 32}, {192, 1024}})
+    ->Unit(benchmark::kMicrosecond);
 
 // One layer of a prefill chunk of SmolLM2 on one thread, `rows` tokens that end at `context`.
 void BM_PrefillLayer(benchmark::State& state) {
   AttentionOptions options;
   options.shape = kSmolLm2;
-  Bench bench(options, 1, static_cast<int32_t>(state.range(1)), static_cast<int32_t>(state.range(0)));
+  Bench bench(options, 1, static_cast<int32_t>(state.range(1)),
+              static_cast<int32_t>(state.range(0)));
   for (auto _ : state) bench.Step();
-  state.counters["GFLOPs"] = benchmark::Counter(static_cast<double>(state.iterations()) * bench.kernel->planned_macs() * 2e-9, benchmark::Counter::kIsRate);
+  state.counters["GFLOPs"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * bench.kernel->planned_macs() * 2e-9,
+      benchmark::Counter::kIsRate);
 }
-BENCHMARK(BM_PrefillLayer)->ArgNames({"rows", "context"})->Args({128, 128})->Args({128, 512})->Args({512, 512})->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_PrefillLayer)
+    ->ArgNames({"rows", "context"})
+    ->Args({128, 128})
+    ->Args({128, 512})
+    ->Args({512, 512})
+    ->Unit(benchmark::kMicrosecond);
 
 // Appending K and V of one layer, per row.
 void BM_Append(benchmark::State& state) {
   const int32_t rows = static_cast<int32_t>(state.range(0));
-  const KvPool pool = KvPool::Create(KvLayout::Make(static_cast<KvDType>(state.range(1)), 3, 64), 1, 8).value();
+  const KvPool pool =
+      KvPool::Create(KvLayout::Make(static_cast<KvDType>(state.range(1)), 3, 64), 1, 8).value();
   std::vector<KvSlot> slots;
   for (int32_t i = 0; i < rows; ++i) slots.push_back(KvSlot{i + (rows == 1)});
   const std::vector<float> k(rows * 192, 0.5f), v(rows * 192, 0.25f);
   for (auto _ : state) {
-    AppendKv(pool.Layer(0), {.slots = slots, .k = k.data(), .v = v.data(), .stride = 192}, {.row_begin = 0, .row_end = rows, .head_begin = 0, .head_end = 3});
+    AppendKv(pool.Layer(0), {.slots = slots, .k = k.data(), .v = v.data(), .stride = 192},
+             {.row_begin = 0, .row_end = rows, .head_begin = 0, .head_end = 3});
   }
-  state.counters["per_row"] = benchmark::Counter(static_cast<double>(state.iterations()) * rows, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_row"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * rows,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(BM_Append)->ArgNames({"rows", "dtype"})->ArgsProduct({{1, 128}, {0, 1}});
 

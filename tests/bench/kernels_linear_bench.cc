@@ -1,5 +1,6 @@
-// Linear kernels on the shapes of SmolLM2-135M: bytes/s of weights at one row, operations/s at many. One thread.
-// QUIRE_ISA selects the kernels. Weights rotate through a set larger than L2, as in a decode step.
+// Linear kernels on the shapes of SmolLM2-135M: bytes/s of weights at one row, operations/s at
+// many. One thread. QUIRE_ISA selects the kernels. Weights rotate through a set larger than L2, as
+// in a decode step.
 #include <algorithm>
 #include <cstdint>
 #include <random>
@@ -14,7 +15,8 @@ namespace {
 
 constexpr size_t kStreamBytes = size_t{96} << 20;
 
-// Random packed bytes with tame scales: the kernels' speed does not depend on values, except for NaN.
+// Random packed bytes with tame scales: the kernels' speed does not depend on values, except for
+// NaN.
 void FillPanels(DType type, std::span<std::byte> bytes) {
   std::mt19937_64 rng(static_cast<uint64_t>(type));
   // 0x2c2c2c2c as f16 pairs, f32 and bytes is a small positive number.
@@ -53,8 +55,10 @@ void BM_Linear(benchmark::State& state, DType type) {
     benchmark::ClobberMemory();
   }
   const auto count = static_cast<double>(state.iterations());
-  state.counters["GOPS"] = benchmark::Counter(2e-9 * m * n * k * count, benchmark::Counter::kIsRate);
-  state.counters["GBps"] = benchmark::Counter(1e-9 * static_cast<double>(bytes) * count, benchmark::Counter::kIsRate);
+  state.counters["GOPS"] =
+      benchmark::Counter(2e-9 * m * n * k * count, benchmark::Counter::kIsRate);
+  state.counters["GBps"] =
+      benchmark::Counter(1e-9 * static_cast<double>(bytes) * count, benchmark::Counter::kIsRate);
   state.SetLabel(std::string(IsaName(ActiveIsa())));
 }
 

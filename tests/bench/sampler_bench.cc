@@ -11,7 +11,8 @@ namespace {
 
 constexpr int32_t kVocab = 49152;
 
-// Bell-shaped logits with a few that stand out, as a language model's are. A flat row has none: the worst case.
+// Bell-shaped logits with a few that stand out, as a language model's are. A flat row has none: the
+// worst case.
 std::vector<float> Logits(bool flat) {
   std::vector<float> row(kVocab);
   uint32_t state = 1;
@@ -49,7 +50,8 @@ BENCHMARK_CAPTURE(BM_Sample, top_p_hot, SamplingParams{.temperature = 1.5f, .top
 BENCHMARK_CAPTURE(BM_Sample, top_p_flat, SamplingParams{.top_p = 0.95f}, true);
 BENCHMARK_CAPTURE(BM_Sample, min_p, SamplingParams{.min_p = 0.05f});
 BENCHMARK_CAPTURE(BM_Sample, plain, SamplingParams{});
-BENCHMARK_CAPTURE(BM_Sample, greedy_top_logprobs, SamplingParams{.temperature = 0, .logprobs = true, .top_logprobs = 5});
+BENCHMARK_CAPTURE(BM_Sample, greedy_top_logprobs,
+                  SamplingParams{.temperature = 0, .logprobs = true, .top_logprobs = 5});
 
 }  // namespace
 }  // namespace quire

@@ -1,5 +1,5 @@
-// How requests end other than by themselves: cancel, deadline, Abort, slow readers, drain. Each leaves the server
-// idle with every block free and the books balanced.
+// How requests end other than by themselves: cancel, deadline, Abort, slow readers, drain. Each
+// leaves the server idle with every block free and the books balanced.
 #include <grpcpp/create_channel.h>
 
 #include <atomic>
@@ -75,9 +75,9 @@ TEST(Cancel, FreesARequestInPrefill) {
 
 TEST(Cancel, FreesARequestInDecode) {
   TestServer server;
-  const Reply reply = server.Generate(MakeGenerate("go", 1000), [](grpc::ClientContext& context, const auto&) {
-    context.TryCancel();
-  });
+  const Reply reply =
+      server.Generate(MakeGenerate("go", 1000),
+                      [](grpc::ClientContext& context, const auto&) { context.TryCancel(); });
   EXPECT_EQ(reply.status.code(), absl::StatusCode::kCancelled);
   EXPECT_THAT(server.CheckIdle(), IsEmpty());
 }
@@ -101,7 +101,8 @@ TEST(Cancel, LeavesNeighboursAlone) {
   const Reply alone = server.Generate(MakeGenerate("neighbour", 200));
   std::vector<std::unique_ptr<Call>> doomed;
   Call neighbour(server, MakeGenerate("neighbour", 200));
-  for (int i = 0; i < 8; ++i) doomed.push_back(std::make_unique<Call>(server, MakeGenerate("doomed", 1000)));
+  for (int i = 0; i < 8; ++i)
+    doomed.push_back(std::make_unique<Call>(server, MakeGenerate("doomed", 1000)));
   for (auto& call : doomed) {
     WaitFor([&] { return call->messages > 0; });
     call->context.TryCancel();
@@ -116,7 +117,8 @@ TEST(Cancel, OfThirtyTwoStreamsReturnsEveryBlock) {
   options.model.limits.num_blocks = 200;
   TestServer server(options);
   std::vector<std::unique_ptr<Call>> calls;
-  for (int i = 0; i < 32; ++i) calls.push_back(std::make_unique<Call>(server, MakeGenerate("abc", 900)));
+  for (int i = 0; i < 32; ++i)
+    calls.push_back(std::make_unique<Call>(server, MakeGenerate("abc", 900)));
   for (auto& call : calls) WaitFor([&] { return call->messages > 2; });
   for (auto& call : calls) call->context.TryCancel();
   for (auto& call : calls) EXPECT_EQ(call->Wait().status.code(), absl::StatusCode::kCancelled);
@@ -198,7 +200,8 @@ TEST(RequestId, IsRefusedWhileALiveRequestHasItAndFreeAfterwards) {
   EXPECT_THAT(server.CheckIdle(), IsEmpty());
 }
 
-// A server and a client of it that reads one message and no more, with the smallest window gRPC allows.
+// A server and a client of it that reads one message and no more, with the smallest window gRPC
+// allows.
 class SlowReader : public ::testing::Test {
  protected:
   static TestServerOptions Options() {
@@ -213,7 +216,8 @@ class SlowReader : public ::testing::Test {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-    return grpc::CreateCustomChannel(server.address(), grpc::InsecureChannelCredentials(), arguments);
+    return grpc::CreateCustomChannel(server.address(), grpc::InsecureChannelCredentials(),
+                                     arguments);
   }
   void StartLazily(TestServer& server) {
     v1::GenerateRequest request = MakeGenerate("lazy", 3000);
@@ -232,7 +236,8 @@ class SlowReader : public ::testing::Test {
 TEST_F(SlowReader, IsPausedThenEndedWithoutHarmToOthers) {
   TestServer server(Options());
   StartLazily(server);
-  WaitFor([&] { return server.inbox().live() == 0; });  // its blocks come back although it never reads
+  WaitFor(
+      [&] { return server.inbox().live() == 0; });  // its blocks come back although it never reads
   EXPECT_TRUE(server.Generate(MakeGenerate("eager", 50)).status.ok());
   while (reader_->Read(&message_)) {
   }

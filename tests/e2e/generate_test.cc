@@ -56,7 +56,8 @@ TEST(Generate, GivesTheSameBytesAloneAndAmongOthers) {
   std::vector<v1::GenerateRequest> requests;
   std::vector<Reply> alone;
   for (int i = 0; i < 12; ++i) {
-    v1::GenerateRequest request = MakeGenerate(std::string(5 + 17 * i, static_cast<char>('a' + i)), 10 + 5 * i);
+    v1::GenerateRequest request =
+        MakeGenerate(std::string(5 + 17 * i, static_cast<char>('a' + i)), 10 + 5 * i);
     request.mutable_output()->set_tokens(true);
     if (i % 2 == 1) {
       request.mutable_sampling()->set_temperature(1);
@@ -170,8 +171,9 @@ TEST(Generate, EndsAtAStopString) {
   EXPECT_THAT(server.CheckIdle(), IsEmpty());
 }
 
-// The callback API of this gRPC release sleeps 100 ms once a second without events: the first message then waited
-// 51 ms at the median. What is asserted is only that no message waits for such a sleep every time.
+// The callback API of this gRPC release sleeps 100 ms once a second without events: the first
+// message then waited 51 ms at the median. What is asserted is only that no message waits for such
+// a sleep every time.
 TEST(Generate, FindsThePollersAwakeAfterAnIdleSecond) {
   TestServer server;
   int late = 0;
@@ -208,7 +210,8 @@ TEST(Tokenize, ShowsTheIdsThatGenerateRuns) {
 TEST(Detokenize, GivesValidTextAndTheRawBytes) {
   TestServer server;
   v1::DetokenizeRequest request;
-  for (const uint32_t id : {0xe4u, 0xbdu, 0xa0u, 0xffu, static_cast<uint32_t>(FakeTokenizer::kEos)}) {
+  for (const uint32_t id :
+       {0xe4u, 0xbdu, 0xa0u, 0xffu, static_cast<uint32_t>(FakeTokenizer::kEos)}) {
     request.mutable_tokens()->add_ids(id);
   }
   request.set_skip_special_tokens(true);

@@ -23,8 +23,10 @@ std::string Check(TestServer& server, const std::string& service) {
   request.set_service(service);
   HealthCheckResponse response;
   grpc::ClientContext context;
-  const grpc::Status status = HealthStub::NewStub(server.channel())->Check(&context, request, &response);
-  if (!status.ok()) return status.error_code() == grpc::StatusCode::NOT_FOUND ? "NOT_FOUND" : "FAILED";
+  const grpc::Status status =
+      HealthStub::NewStub(server.channel())->Check(&context, request, &response);
+  if (!status.ok())
+    return status.error_code() == grpc::StatusCode::NOT_FOUND ? "NOT_FOUND" : "FAILED";
   return HealthCheckResponse::ServingStatus_Name(response.status());
 }
 
@@ -117,7 +119,8 @@ TEST(ModelService, AnswersWhileLoading) {
   EXPECT_EQ(load.state(), v1::SERVER_STATE_LOADING);
 }
 
-// The reflection protocol by its bytes: list_services = field 7 of the request; names come back in the reply.
+// The reflection protocol by its bytes: list_services = field 7 of the request; names come back in
+// the reply.
 std::string ListServices(TestServer& server) {
   const std::string wire("\x3a\x01*", 3);
   grpc::Slice slice(wire);
@@ -125,8 +128,8 @@ std::string ListServices(TestServer& server) {
   grpc::GenericStub stub(server.channel());
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
-  const auto stream =
-      stub.PrepareCall(&context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  const auto stream = stub.PrepareCall(
+      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
   void* tag = nullptr;
   bool ok = false;
   const auto wait = [&] { return queue.Next(&tag, &ok) && ok; };
@@ -140,7 +143,8 @@ std::string ListServices(TestServer& server) {
   if (wait()) {
     std::vector<grpc::Slice> slices;
     reply.Dump(&slices);
-    for (const grpc::Slice& s : slices) text.append(reinterpret_cast<const char*>(s.begin()), s.size());
+    for (const grpc::Slice& s : slices)
+      text.append(reinterpret_cast<const char*>(s.begin()), s.size());
   }
   context.TryCancel();
   grpc::Status status;

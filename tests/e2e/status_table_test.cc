@@ -41,7 +41,8 @@ TEST(StatusTable, InvalidArgumentNamesTheField) {
 
 TEST(StatusTable, EmptyPrompt) {
   TestServer server;
-  Expect(server.Generate(MakeGenerate("", 1)).status, absl::StatusCode::kInvalidArgument, "PROMPT_EMPTY");
+  Expect(server.Generate(MakeGenerate("", 1)).status, absl::StatusCode::kInvalidArgument,
+         "PROMPT_EMPTY");
 }
 
 TEST(StatusTable, PromptBeyondItsBytes) {
@@ -98,8 +99,8 @@ TEST(StatusTable, MethodThatThisBuildLacks) {
   TestServer server;
   grpc::ClientContext embed, tokenizer;
   v1::EmbedResponse response;
-  Expect(FromGrpcStatus(server.inference().Embed(&embed, {}, &response)), absl::StatusCode::kUnimplemented,
-         "METHOD_UNSUPPORTED");
+  Expect(FromGrpcStatus(server.inference().Embed(&embed, {}, &response)),
+         absl::StatusCode::kUnimplemented, "METHOD_UNSUPPORTED");
   v1::GetTokenizerResponse piece;
   const auto reader = server.model().GetTokenizer(&tokenizer, {});
   EXPECT_FALSE(reader->Read(&piece));
@@ -121,7 +122,8 @@ TEST(StatusTable, ModelWithoutAChatTemplate) {
   v1::ChatMessage* message = request.mutable_prompt()->mutable_chat()->add_messages();
   message->set_role("user");
   message->set_content("hello");
-  Expect(server.Generate(request).status, absl::StatusCode::kFailedPrecondition, "NO_CHAT_TEMPLATE");
+  Expect(server.Generate(request).status, absl::StatusCode::kFailedPrecondition,
+         "NO_CHAT_TEMPLATE");
 }
 
 TEST(StatusTable, FullQueueSaysWhenToComeBack) {
@@ -157,10 +159,12 @@ TEST(StatusTable, CallsBeyondTheCap) {
   // From another connection: on one, the stream limit would make the call wait instead.
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const auto channel = grpc::CreateCustomChannel(server.address(), grpc::InsecureChannelCredentials(), arguments);
+  const auto channel =
+      grpc::CreateCustomChannel(server.address(), grpc::InsecureChannelCredentials(), arguments);
   grpc::ClientContext context;
   v1::GetLoadResponse load;
-  const absl::Status status = FromGrpcStatus(v1::ModelService::NewStub(channel)->GetLoad(&context, {}, &load));
+  const absl::Status status =
+      FromGrpcStatus(v1::ModelService::NewStub(channel)->GetLoad(&context, {}, &load));
   Expect(status, absl::StatusCode::kResourceExhausted, "CALLS_FULL");
   EXPECT_GE(GetErrorInfo(status).retry_delay_ms, 0);
   server.runner().Open();
@@ -188,7 +192,8 @@ TEST(StatusTable, NonFiniteLogitsEndThatRequestOnly) {
   TestServerOptions options;
   options.model.nan_row = [](const FakeRow& row) { return row.token == TokenId{'!'}; };
   TestServer server(options);
-  Expect(server.Generate(MakeGenerate("boom!", 5)).status, absl::StatusCode::kInternal, "NON_FINITE");
+  Expect(server.Generate(MakeGenerate("boom!", 5)).status, absl::StatusCode::kInternal,
+         "NON_FINITE");
   EXPECT_TRUE(server.Generate(MakeGenerate("fine", 1)).status.ok());
   EXPECT_THAT(server.CheckIdle(), IsEmpty());
 }

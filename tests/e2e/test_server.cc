@@ -13,9 +13,11 @@
 namespace quire {
 namespace {
 
-constexpr std::chrono::seconds kPatience(60);  // for what must happen; never reached when all is well
+constexpr std::chrono::seconds kPatience(
+    60);  // for what must happen; never reached when all is well
 
-std::multimap<std::string, std::string> Copy(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
+std::multimap<std::string, std::string> Copy(
+    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
   std::multimap<std::string, std::string> out;
   for (const auto& [key, value] : metadata) {
     out.emplace(std::string(key.data(), key.size()), std::string(value.data(), value.size()));
@@ -80,15 +82,17 @@ TestServer::TestServer(TestServerOptions options)
                         .reflection = options_.reflection});
   CHECK(rpc.ok()) << rpc.status();
   rpc_ = *std::move(rpc);
-  delivery_ = std::make_unique<Delivery>(DeliveryOptions{.stream_buffer_bytes = options_.stream_buffer_bytes,
-                                                         .slow_reader_ms = options_.slow_reader_ms,
-                                                         .flush = [this] { rpc_->Flush(); }},
-                                         DeliveryLinks{&tokenizer_, &inbox_, &events_, &clock_});
+  delivery_ = std::make_unique<Delivery>(
+      DeliveryOptions{.stream_buffer_bytes = options_.stream_buffer_bytes,
+                      .slow_reader_ms = options_.slow_reader_ms,
+                      .flush = [this] { rpc_->Flush(); }},
+      DeliveryLinks{&tokenizer_, &inbox_, &events_, &clock_});
   SchedulerOptions scheduler = options_.scheduler;
   scheduler.context_tokens = limits.context_tokens;
   scheduler.step_tokens = limits.max_rows;
   engine_ = std::make_unique<Engine>(
-      scheduler, EngineLinks{.runner = &runner_, .inbox = &inbox_, .events = &events_, .clock = &clock_});
+      scheduler,
+      EngineLinks{.runner = &runner_, .inbox = &inbox_, .events = &events_, .clock = &clock_});
   IntakeOptions intake;
   intake.capacity = {.context_tokens = limits.context_tokens, .num_blocks = limits.num_blocks};
   intake.vocab_size = limits.vocab_size;
@@ -184,9 +188,11 @@ std::string TestServer::CheckIdle() {
   expect("free + cached blocks", steps.blocks_free + steps.blocks_cached, steps.blocks_total);
   expect("open streams", streams.open, 0);
   expect("buffered bytes", streams.buffered_bytes, 0);
-  expect("received", static_cast<int64_t>(intake.received), static_cast<int64_t>(steps.accepted + rejected));
+  expect("received", static_cast<int64_t>(intake.received),
+         static_cast<int64_t>(steps.accepted + rejected));
   expect("accepted", static_cast<int64_t>(steps.accepted), static_cast<int64_t>(finished));
-  expect("sequences started", static_cast<int64_t>(steps.sequences_started), static_cast<int64_t>(sequences));
+  expect("sequences started", static_cast<int64_t>(steps.sequences_started),
+         static_cast<int64_t>(sequences));
   return wrong;
 }
 

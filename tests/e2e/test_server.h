@@ -1,6 +1,10 @@
-// A whole server in this process on a port of its own: production rooms around a fake model and a fake tokenizer
-// (ids 0..255 are bytes, so text is readable). Steps can be held back, so that a test decides what happens when.
+// A whole server in this process on a port of its own: production rooms around a fake model and a
+// fake tokenizer (ids 0..255 are bytes, so text is readable). Steps can be held back, so that a
+// test decides what happens when.
 #pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -10,9 +14,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
 
 #include "absl/status/status.h"
 #include "quire/v1/inference.grpc.pb.h"
@@ -35,10 +36,10 @@ class GatedRunner final : public ModelRunner {
   RunnerLimits Limits() const override { return fake_.Limits(); }
   StepOutput Forward(const StepBatch& batch) override;
 
-  void Close();             // the next steps wait
-  void Allow(int steps);    // lets so many pass
+  void Close();           // the next steps wait
+  void Allow(int steps);  // lets so many pass
   void Open();
-  bool WaitUntilHeld();     // a step waits at the gate
+  bool WaitUntilHeld();  // a step waits at the gate
 
  private:
   FakeModelRunner fake_;
@@ -58,13 +59,13 @@ struct TestServerOptions {
   int64_t receive_message_bytes = 4 << 20;
   int64_t max_prompt_bytes = 1 << 20;
   bool reflection = false;
-  bool attach = true;       // false: stays LOADING
+  bool attach = true;  // false: stays LOADING
 };
 
 // A finished Generate call as its client saw it.
 struct Reply {
   std::vector<v1::GenerateResponse> messages;
-  std::string text;         // of all deltas
+  std::string text;  // of all deltas
   std::vector<uint32_t> ids;
   v1::Finished finished;
   v1::Usage usage;
@@ -91,9 +92,11 @@ class TestServer {
   bool Drain(absl::Duration timeout);
   // Sends the request and reads everything; `on_message` after each message.
   Reply Generate(const v1::GenerateRequest& request,
-                 const std::function<void(grpc::ClientContext&, const v1::GenerateResponse&)>& on_message = nullptr,
+                 const std::function<void(grpc::ClientContext&, const v1::GenerateResponse&)>&
+                     on_message = nullptr,
                  grpc::ClientContext* context = nullptr);
-  // Waits until nothing is live, then checks that every block is free and the books balance; "" if so.
+  // Waits until nothing is live, then checks that every block is free and the books balance; "" if
+  // so.
   std::string CheckIdle();
 
  private:

@@ -11,7 +11,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
-// Deterministic mutations of whole files in place of a fuzzer, and the corpus. A failure is a CHECK or a signal.
+// Deterministic mutations of whole files in place of a fuzzer, and the corpus. A failure is a CHECK
+// or a signal.
 namespace quire {
 namespace {
 
@@ -20,7 +21,8 @@ TEST(GgufFuzz, ReplaysItsCorpus) {
   for (const auto& entry : std::filesystem::directory_iterator(QUIRE_GGUF_CORPUS)) {
     const std::string bytes = ReadFileStart(entry.path(), 1 << 20);
     SCOPED_TRACE(entry.path().filename().string());
-    EXPECT_EQ(LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()), 0);
+    EXPECT_EQ(LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()),
+              0);
     const bool valid = entry.path().filename().string().starts_with("valid-");
     EXPECT_EQ(LoadAndCheck(entry.path()).ok(), valid);
     ++files;
@@ -34,7 +36,8 @@ TEST(GgufFuzz, EveryTruncationOfATinyModelIsAnError) {
   const std::string bytes = TinyLlama({.vocab = 20}).Build(&header);
   MemoryFile file(bytes);
   ASSERT_TRUE(LoadAndCheck(file.path()).ok());
-  for (size_t length = bytes.size() - 1; length > header; length -= std::min<size_t>(length - header, 97)) {
+  for (size_t length = bytes.size() - 1; length > header;
+       length -= std::min<size_t>(length - header, 97)) {
     file.Resize(length);
     ASSERT_FALSE(LoadAndCheck(file.path()).ok()) << length;
   }
@@ -46,7 +49,9 @@ TEST(GgufFuzz, EveryTruncationOfATinyModelIsAnError) {
 
 TEST(GgufFuzz, SeededByteFlipsGiveAModelOrAnError) {
   size_t header = 0, loaded = 0;
-  const std::string bytes = TinyLlama({.matrix_type = DType::kQ4_1, .embedding_type = DType::kQ8_0, .tied = true}).Build(&header);
+  const std::string bytes =
+      TinyLlama({.matrix_type = DType::kQ4_1, .embedding_type = DType::kQ8_0, .tied = true})
+          .Build(&header);
   MemoryFile file(bytes);
   std::mt19937 rng(20261129);
   for (int i = 0; i < 1000; ++i) {
@@ -68,8 +73,9 @@ TEST(GgufFuzz, ExtremeNumbersAnywhereGiveAModelOrAnError) {
   size_t header = 0;
   const std::string bytes = TinyLlama({.layers = 1, .vocab = 8, .tied = true}).Build(&header);
   MemoryFile file(bytes);
-  const std::string numbers[] = {Bytes(~uint64_t{0}), Bytes(uint64_t{1} << 63), Bytes(uint64_t{1} << 61),
-                                 Bytes(uint32_t{0xffffffff}), Bytes(uint32_t{0x80000000}), Bytes(uint32_t{0})};
+  const std::string numbers[] = {Bytes(~uint64_t{0}),         Bytes(uint64_t{1} << 63),
+                                 Bytes(uint64_t{1} << 61),    Bytes(uint32_t{0xffffffff}),
+                                 Bytes(uint32_t{0x80000000}), Bytes(uint32_t{0})};
   size_t failed = 0;
   for (size_t at = 0; at + 8 <= header; ++at) {
     for (const std::string& number : numbers) {
@@ -104,7 +110,9 @@ TEST_F(GgufFuzzDefaultModel, EveryTruncationIsAnError) {
   std::mt19937_64 rng(1);
   for (int i = 0; i < 200; ++i) {
     // A third each: anywhere, in the header, near the end of the file.
-    const size_t length = i % 3 == 0 ? rng() % size_ : i % 3 == 1 ? rng() % kHeaderBytes : size_ - 1 - rng() % 4096;
+    const size_t length = i % 3 == 0   ? rng() % size_
+                          : i % 3 == 1 ? rng() % kHeaderBytes
+                                       : size_ - 1 - rng() % 4096;
     file_.Resize(length);
     ASSERT_FALSE(LoadAndCheck(file_.path()).ok()) << length;
     file_.Resize(size_);

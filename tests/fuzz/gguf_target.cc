@@ -16,8 +16,10 @@ void CheckConfig(const ModelConfig& c, const VocabData& v) {
   CHECK(c.num_kv_heads >= 1 && c.num_heads % c.num_kv_heads == 0);
   CHECK(c.head_dim >= 32 && c.head_dim <= 256 && c.head_dim % 2 == 0);
   CHECK(c.rope_dims >= 2 && c.rope_dims <= c.head_dim && c.rope_dims % 2 == 0);
-  CHECK(c.rms_eps > 0 && std::isfinite(c.rms_eps) && c.rope_theta >= 1 && std::isfinite(c.rope_theta));
-  CHECK(c.rope_scale > 0 && std::isfinite(c.rope_scale) && c.attention_scale > 0 && std::isfinite(c.attention_scale));
+  CHECK(c.rms_eps > 0 && std::isfinite(c.rms_eps) && c.rope_theta >= 1 &&
+        std::isfinite(c.rope_theta));
+  CHECK(c.rope_scale > 0 && std::isfinite(c.rope_scale) && c.attention_scale > 0 &&
+        std::isfinite(c.attention_scale));
   CHECK(c.context_tokens >= 1);
   CHECK_EQ(static_cast<size_t>(c.vocab_size), v.pieces.size());
   CHECK_EQ(v.pieces.size(), v.kinds.size());

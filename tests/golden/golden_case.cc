@@ -11,7 +11,7 @@
 namespace quire {
 namespace {
 
-constexpr int32_t kBlocks = 8;      // 512 tokens
+constexpr int32_t kBlocks = 8;  // 512 tokens
 constexpr int32_t kMaxChunk = 64;
 
 std::string ReadAll(const std::string& name) {
@@ -38,7 +38,9 @@ LoadedModel LoadOrDie(const std::string& path, WorkerPool& pool) {
 
 std::string GoldenPath(const std::string& name) { return QUIRE_GOLDEN_DATA "/" + name; }
 
-nlohmann::json ReadGoldenJson(const std::string& name) { return nlohmann::json::parse(ReadAll(name)); }
+nlohmann::json ReadGoldenJson(const std::string& name) {
+  return nlohmann::json::parse(ReadAll(name));
+}
 
 std::vector<float> ReadF32Rows(const std::string& name) { return ReadNumbers<float>(name); }
 
@@ -58,13 +60,17 @@ std::vector<TokenId> TokensOf(const nlohmann::json& ids) {
 GoldenModel::GoldenModel(const std::string& path, KvDType kv_dtype, int32_t threads)
     : pool_({.threads = threads, .pin = false}), loaded_(LoadOrDie(path, pool_)) {
   auto runner = CpuModelRunner::Create(loaded_.config, loaded_.weights,
-                                       {.kv_dtype = kv_dtype, .num_blocks = kBlocks, .max_rows = kMaxChunk,
-                                        .max_seqs = kMaxChunk, .pool = &pool_});
+                                       {.kv_dtype = kv_dtype,
+                                        .num_blocks = kBlocks,
+                                        .max_rows = kMaxChunk,
+                                        .max_seqs = kMaxChunk,
+                                        .pool = &pool_});
   CHECK_OK(runner.status());
   runner_ = *std::move(runner);
 }
 
-std::vector<std::vector<float>> GoldenModel::Logits(std::span<const TokenId> tokens, int32_t chunk) {
+std::vector<std::vector<float>> GoldenModel::Logits(std::span<const TokenId> tokens,
+                                                    int32_t chunk) {
   std::vector<std::vector<float>> rows;
   std::vector<BlockId> blocks;  // in descending order: a table need not be sorted
   for (int32_t i = 0; i < kBlocks; ++i) blocks.push_back(BlockId{kBlocks - 1 - i});
@@ -78,15 +84,20 @@ std::vector<std::vector<float>> GoldenModel::Logits(std::span<const TokenId> tok
       const auto block = static_cast<int32_t>(blocks[static_cast<size_t>(p / kBlockTokens)]);
       slots.push_back(KvSlot{block * kBlockTokens + p % kBlockTokens});
     }
-    const SeqSpan seq{.row_begin = 0, .row_count = count, .kv_len = begin + count, .table_begin = 0,
-                      .logits_begin = 0, .logits_count = count};
-    const StepBatch batch{.tokens = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
-                          .positions = positions,
-                          .slots = slots,
-                          .block_ids = std::span(blocks).first(static_cast<size_t>(BlocksFor(begin + count))),
-                          .seqs = {&seq, 1},
-                          .copies = {},
-                          .logits_rows = count};
+    const SeqSpan seq{.row_begin = 0,
+                      .row_count = count,
+                      .kv_len = begin + count,
+                      .table_begin = 0,
+                      .logits_begin = 0,
+                      .logits_count = count};
+    const StepBatch batch{
+        .tokens = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(count)),
+        .positions = positions,
+        .slots = slots,
+        .block_ids = std::span(blocks).first(static_cast<size_t>(BlocksFor(begin + count))),
+        .seqs = {&seq, 1},
+        .copies = {},
+        .logits_rows = count};
     const std::span<const float> values = runner_->Forward(batch).logits.values;
     const auto vocab = static_cast<size_t>(loaded_.config.vocab_size);
     for (size_t r = 0; r < static_cast<size_t>(count); ++r) {

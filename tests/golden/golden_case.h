@@ -1,4 +1,5 @@
-// Reads the golden cases of tests/golden/data and runs a model over given tokens for its logits. One thread.
+// Reads the golden cases of tests/golden/data and runs a model over given tokens for its logits.
+// One thread.
 #pragma once
 
 #include <memory>
@@ -24,7 +25,8 @@ class GoldenModel {
   // CHECK-fails if the file cannot be loaded.
   GoldenModel(const std::string& path, KvDType kv_dtype, int32_t threads);
 
-  // Logits of every position of `tokens`, which are fed in chunks of `chunk` <= 64 through a fresh sequence.
+  // Logits of every position of `tokens`, which are fed in chunks of `chunk` <= 64 through a fresh
+  // sequence.
   std::vector<std::vector<float>> Logits(std::span<const TokenId> tokens, int32_t chunk);
   const LoadedModel& loaded() const { return loaded_; }
 

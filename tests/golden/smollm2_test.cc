@@ -6,14 +6,14 @@
 
 #include "tests/golden/golden_case.h"
 
-// The default model against transformers on the dequantised weights, on the committed prompts. What differs is our
-// int8 activations (one scale per 32 values) and the element type of the KV cache.
+// The default model against transformers on the dequantised weights, on the committed prompts. What
+// differs is our int8 activations (one scale per 32 values) and the element type of the KV cache.
 namespace quire {
 namespace {
 
-// The stated error of int8 activations: the difference between two logits of one row moves by at most this.
-// Measured: 0.74 with f32 and 0.78 with bf16 keys and values when every activation is rounded once, 0.47 when Q, K
-// and V read what was left over as well.
+// The stated error of int8 activations: the difference between two logits of one row moves by at
+// most this. Measured: 0.74 with f32 and 0.78 with bf16 keys and values when every activation is
+// rounded once, 0.47 when Q, K and V read what was left over as well.
 constexpr double kInt8Error = 0.8;
 
 double Cosine(std::span<const float> a, std::span<const float> b) {
@@ -33,10 +33,12 @@ class SmolLM2 : public testing::TestWithParam<KvDType> {
     if (path == nullptr) GTEST_SKIP() << "QUIRE_TEST_MODEL is not set";
     golden_ = ReadGoldenJson("smollm2.json");
     model_ = std::make_unique<GoldenModel>(path, GetParam(), 2);
-    ASSERT_EQ(model_->loaded().sha256, golden_["sha256"].get<std::string>()) << "another file than the reference's";
+    ASSERT_EQ(model_->loaded().sha256, golden_["sha256"].get<std::string>())
+        << "another file than the reference's";
   }
 
-  // Our logits where the reference's continuation was drawn: after the prompt and after each new token but the last.
+  // Our logits where the reference's continuation was drawn: after the prompt and after each new
+  // token but the last.
   std::vector<std::vector<float>> ContinuationLogits(const nlohmann::json& c) {
     std::vector<TokenId> tokens = TokensOf(c["ids"]);
     const size_t prompt = tokens.size();
@@ -50,8 +52,9 @@ class SmolLM2 : public testing::TestWithParam<KvDType> {
   std::unique_ptr<GoldenModel> model_;
 };
 
-// Over all prompts together. A single row may do worse: rounding transformers' own activations to int8 once gives it
-// 0.997 to 0.99994 on these prompts, and two such roundings differ from each other by as much.
+// Over all prompts together. A single row may do worse: rounding transformers' own activations to
+// int8 once gives it 0.997 to 0.99994 on these prompts, and two such roundings differ from each
+// other by as much.
 TEST_P(SmolLM2, NextTokenLogitsPointTheSameWay) {
   const std::vector<float> rows = ReadF16Rows("smollm2.f16");
   const auto vocab = golden_["vocab"].get<size_t>();
@@ -93,7 +96,9 @@ TEST_P(SmolLM2, GreedyTokensAreTheReferencesBeyondTheInt8Error) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kv, SmolLM2, testing::Values(KvDType::kF32, KvDType::kBF16),
-                         [](const auto& info) { return info.param == KvDType::kF32 ? "F32" : "BF16"; });
+                         [](const auto& info) {
+                           return info.param == KvDType::kF32 ? "F32" : "BF16";
+                         });
 
 }  // namespace
 }  // namespace quire

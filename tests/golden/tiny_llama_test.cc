@@ -5,7 +5,8 @@
 
 #include "tests/golden/golden_case.h"
 
-// The two committed tiny llamas against transformers' float32 logits of the same files, at every position.
+// The two committed tiny llamas against transformers' float32 logits of the same files, at every
+// position.
 namespace quire {
 namespace {
 
@@ -14,7 +15,8 @@ struct Difference {
   double relative = 0;  // root mean square of the difference over that of the reference
 };
 
-Difference Compare(const std::string& name, const std::string& rows_name, KvDType kv_dtype, int32_t chunk) {
+Difference Compare(const std::string& name, const std::string& rows_name, KvDType kv_dtype,
+                   int32_t chunk) {
   const nlohmann::json golden = ReadGoldenJson(name + ".json");
   const std::vector<float> reference = ReadF32Rows(rows_name);
   const auto vocab = golden["vocab"].get<size_t>();
@@ -64,9 +66,11 @@ double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b
   return std::sqrt(error / power);
 }
 
-// Our int8 activations cost no more than rounding transformers' own activations once, one scale per 32 values.
+// Our int8 activations cost no more than rounding transformers' own activations once, one scale per
+// 32 values.
 TEST(TinyLlama, QuantisedLogitsAreAsCloseAsInt8ActivationsAllow) {
-  const double plain = RelativeDistance(ReadF32Rows("tiny-q4-int8.f32"), ReadF32Rows("tiny-q4.f32"));
+  const double plain =
+      RelativeDistance(ReadF32Rows("tiny-q4-int8.f32"), ReadF32Rows("tiny-q4.f32"));
   EXPECT_LT(plain, 0.05);
   for (const int32_t chunk : {1, 7, 64}) {
     const Difference d = Compare("tiny-q4", "tiny-q4.f32", KvDType::kF32, chunk);

@@ -1,10 +1,10 @@
-// Proof that the harness sees: a copy of the scheduler with one bug at a time (plant_bugs.py), each of which the random
-// worlds must find. Each runs in a child process, since many end in a failed CHECK.
+// Proof that the harness sees: a copy of the scheduler with one bug at a time (plant_bugs.py), each
+// of which the random worlds must find. Each runs in a child process, since many end in a failed
+// CHECK.
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include "tests/property/traffic.h"
 
@@ -38,16 +38,17 @@ class PlantedBug : public testing::TestWithParam<std::pair<int, const char*>> {}
 
 INSTANTIATE_TEST_SUITE_P(
     All, PlantedBug,
-    testing::Values(std::pair(1, "KeepsTheBlocksOfAnEndedSequence"), std::pair(2, "FreesABlockTwice"),
-                    std::pair(3, "PreemptsTheOldest"), std::pair(4, "KeepsTheCountsOfAPreemptedSequence"),
-                    std::pair(5, "IsOffByOneAtABlockEdge"), std::pair(6, "SendsATokenAfterAnAbort"),
-                    std::pair(7, "GrantsOneTokenOverTheBudget"), std::pair(8, "LosesArrivalOrderOnPreemption"),
-                    std::pair(9, "ForgetsDeadlinesInTheQueue"), std::pair(10, "CountsAnOutcomeTwice"),
-                    std::pair(11, "WritesToTheWrongSlot"), std::pair(12, "KeysDrawsByThePlaceInTheBatch"),
-                    std::pair(13, "EndsASequenceTwice"), std::pair(14, "RunsAPausedSequence"),
-                    std::pair(15, "StarvesTheOldestPrompt"), std::pair(16, "AdmitsInAStepThatPreempted"),
-                    std::pair(17, "DrawsOneTokenTooMany"), std::pair(18, "ComputesARowTwice"),
-                    std::pair(19, "AllowsAnEndTooEarly"), std::pair(20, "IgnoresAbortsOfPausedSequences")),
+    testing::Values(
+        std::pair(1, "KeepsTheBlocksOfAnEndedSequence"), std::pair(2, "FreesABlockTwice"),
+        std::pair(3, "PreemptsTheOldest"), std::pair(4, "KeepsTheCountsOfAPreemptedSequence"),
+        std::pair(5, "IsOffByOneAtABlockEdge"), std::pair(6, "SendsATokenAfterAnAbort"),
+        std::pair(7, "GrantsOneTokenOverTheBudget"), std::pair(8, "LosesArrivalOrderOnPreemption"),
+        std::pair(9, "ForgetsDeadlinesInTheQueue"), std::pair(10, "CountsAnOutcomeTwice"),
+        std::pair(11, "WritesToTheWrongSlot"), std::pair(12, "KeysDrawsByThePlaceInTheBatch"),
+        std::pair(13, "EndsASequenceTwice"), std::pair(14, "RunsAPausedSequence"),
+        std::pair(15, "StarvesTheOldestPrompt"), std::pair(16, "AdmitsInAStepThatPreempted"),
+        std::pair(17, "DrawsOneTokenTooMany"), std::pair(18, "ComputesARowTwice"),
+        std::pair(19, "AllowsAnEndTooEarly"), std::pair(20, "IgnoresAbortsOfPausedSequences")),
     [](const auto& info) { return std::string(info.param.second); });
 
 TEST_P(PlantedBug, IsFound) { EXPECT_TRUE(Found(GetParam().first)); }

@@ -13,8 +13,8 @@ constexpr int32_t kVocab = 48;
 constexpr TokenId kEos{3};
 
 FinishReason AnyAbortReason(TestRandom& random) {
-  constexpr std::array kReasons = {FinishReason::kAborted, FinishReason::kCancelled, FinishReason::kSlowReader,
-                                   FinishReason::kStop};
+  constexpr std::array kReasons = {FinishReason::kAborted, FinishReason::kCancelled,
+                                   FinishReason::kSlowReader, FinishReason::kStop};
   return kReasons[static_cast<size_t>(random.Between(0, 3))];
 }
 
@@ -34,7 +34,9 @@ StepDriverOptions RandomOptions(uint64_t seed) {
   options.model.fatal = false;
   options.model.limits.vocab_size = kVocab;
   if (random.Chance(30)) {
-    options.model.nan_row = [](const FakeRow& row) { return row.position % 61 == 17 && row.token == TokenId{5}; };
+    options.model.nan_row = [](const FakeRow& row) {
+      return row.position % 61 == 17 && row.token == TokenId{5};
+    };
   }
   return options;
 }
@@ -48,7 +50,8 @@ World::World(const StepDriverOptions& options) : random_(0), options_(options) {
 }
 
 void World::Require(bool condition, const std::string& what) {
-  if (!condition && problem_.empty()) problem_ = absl::StrCat("step ", driver_->runner().steps(), ": ", what);
+  if (!condition && problem_.empty())
+    problem_ = absl::StrCat("step ", driver_->runner().steps(), ": ", what);
 }
 
 bool World::Ended(SequenceId id) const {
@@ -62,14 +65,17 @@ bool World::Started(SequenceId id) const { return started_.contains(id); }
 Client* World::AnyClient() {
   if (clients_.empty()) return nullptr;
   // Mostly a recent one, since the old ones have ended.
-  const auto back = random_.Between(0, std::min<int32_t>(5, static_cast<int32_t>(clients_.size()) - 1));
+  const auto back =
+      random_.Between(0, std::min<int32_t>(5, static_cast<int32_t>(clients_.size()) - 1));
   return &std::prev(clients_.end(), back + 1)->second;
 }
 
 Request World::RandomRequest() {
   const int32_t edge = kBlockTokens * random_.Between(0, 3);
-  const int32_t length = random_.Chance(50) ? random_.Between(1, 40) : std::max(1, edge + random_.Between(-2, 2));
-  Request request = MakeRequest(next_id_, length, random_.Chance(50) ? random_.Between(1, 12) : random_.Between(1, 90));
+  const int32_t length =
+      random_.Chance(50) ? random_.Between(1, 40) : std::max(1, edge + random_.Between(-2, 2));
+  Request request = MakeRequest(
+      next_id_, length, random_.Chance(50) ? random_.Between(1, 12) : random_.Between(1, 90));
   request.prompt = RandomTokens(random_.Next(), length, kVocab);
   request.num_sequences = random_.Chance(15) ? 2 : 1;
   request.sampling.temperature = random_.Chance(50) ? 1.0f : 0.0f;
@@ -106,7 +112,8 @@ void World::Submit(Request request) {
 void World::Abort(uint64_t id, FinishReason reason) {
   driver_->scheduler().Abort(RequestId{id}, reason);
   const auto found = clients_.find(RequestId{id});
-  if (found != clients_.end() && found->second.abort == FinishReason::kNone) found->second.abort = reason;
+  if (found != clients_.end() && found->second.abort == FinishReason::kNone)
+    found->second.abort = reason;
 }
 
 void World::Pause(uint64_t id, bool paused) {
@@ -161,7 +168,8 @@ std::string World::Finish() {
   int64_t work = 10;
   for (auto& [id, client] : clients_) {
     Pause(static_cast<uint64_t>(id), false);
-    const auto rows = static_cast<int64_t>(client.request.prompt.size()) + client.request.stop.max_tokens;
+    const auto rows =
+        static_cast<int64_t>(client.request.prompt.size()) + client.request.stop.max_tokens;
     work += client.request.num_sequences * rows;
   }
   int64_t steps = 0;

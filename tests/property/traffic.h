@@ -1,5 +1,6 @@
-// A world: one seeded run of random traffic on the production scheduler with a fake model, small pool and clock. Every
-// step is checked against a shadow of who waits, who runs and what each client should see. One thread.
+// A world: one seeded run of random traffic on the production scheduler with a fake model, small
+// pool and clock. Every step is checked against a shadow of who waits, who runs and what each
+// client should see. One thread.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,13 @@ struct Client {
   std::vector<SequenceId> ids;  // one per output
   bool paused = false;
   FinishReason abort = FinishReason::kNone;
-  bool aborted_in_step = false;         // between Schedule and Commit
+  bool aborted_in_step = false;  // between Schedule and Commit
 };
 
 // Facts about a step that the checks need, taken around it.
 struct StepFacts {
   MonotonicTime now;
-  StepPlan plan;  // views live until Commit
+  StepPlan plan;                             // views live until Commit
   std::vector<SequenceId> waiting, running;  // before the step, by arrival
 };
 
@@ -33,7 +34,8 @@ class World {
  public:
   explicit World(uint64_t seed);
 
-  // Traffic with faults, then everything resumed and run to the end. Returns the first violated property, or "".
+  // Traffic with faults, then everything resumed and run to the end. Returns the first violated
+  // property, or "".
   std::string Run();
 
   // The parts of it, for worlds that are enumerated instead of drawn.
@@ -66,7 +68,7 @@ class World {
   TestRandom random_;
   StepDriverOptions options_;
   std::unique_ptr<StepDriver> driver_;
-  std::map<RequestId, Client> clients_;  // accepted ones; ids ascend with arrival
+  std::map<RequestId, Client> clients_;        // accepted ones; ids ascend with arrival
   std::vector<SequenceId> waiting_, running_;  // shadow, by arrival
   std::map<SequenceId, bool> started_;
   uint64_t next_id_ = 1;

@@ -1,5 +1,6 @@
-// The properties that every step of a World must have. Letters and numbers as in the list of invariants: A allocator,
-// L lifecycle, S scheduler, D determinism; the allocator's own are in Scheduler::CheckInvariants and the fake model.
+// The properties that every step of a World must have. Letters and numbers as in the list of
+// invariants: A allocator, L lifecycle, S scheduler, D determinism; the allocator's own are in
+// Scheduler::CheckInvariants and the fake model.
 #include <algorithm>
 #include <set>
 
@@ -9,7 +10,9 @@
 namespace quire {
 namespace {
 
-bool Contains(std::span<const SequenceId> ids, SequenceId id) { return std::ranges::find(ids, id) != ids.end(); }
+bool Contains(std::span<const SequenceId> ids, SequenceId id) {
+  return std::ranges::find(ids, id) != ids.end();
+}
 
 void InsertByArrival(std::vector<SequenceId>& ids, SequenceId id) {
   ids.insert(std::ranges::lower_bound(ids, id), id);  // request ids ascend with arrival
@@ -21,7 +24,8 @@ void InsertByArrival(std::vector<SequenceId>& ids, SequenceId id) {
 void World::CheckPlan(const StepFacts& facts) {
   const StepPlan& plan = facts.plan;
   Require(plan.num_tokens <= options_.scheduler.step_tokens, "over the token budget");
-  Require(static_cast<int32_t>(plan.seqs.size()) <= options_.scheduler.max_running, "over the sequence limit");
+  Require(static_cast<int32_t>(plan.seqs.size()) <= options_.scheduler.max_running,
+          "over the sequence limit");
   int32_t tokens = 0;
   std::set<BlockId> written;
   std::set<SequenceId> seen;
@@ -31,11 +35,13 @@ void World::CheckPlan(const StepFacts& facts) {
     Require(rows >= 1, "a sequence without tokens");
     Require(seen.insert(seq.id).second, "a sequence twice");
     Require(!Paused(seq.id), "a paused sequence got tokens");
-    Require(!Ended(seq.id) && clients_.at(seq.id.request).abort == FinishReason::kNone, "an ended sequence got tokens");
+    Require(!Ended(seq.id) && clients_.at(seq.id.request).abort == FinishReason::kNone,
+            "an ended sequence got tokens");
     Require(!Contains(plan.preempted, seq.id), "a preempted sequence got tokens");
     // A4: one writer per block.
     for (int32_t b = seq.num_computed / kBlockTokens; b < BlocksFor(seq.num_computed + rows); ++b) {
-      Require(written.insert(seq.block_table[static_cast<size_t>(b)]).second, "two writers of a block");
+      Require(written.insert(seq.block_table[static_cast<size_t>(b)]).second,
+              "two writers of a block");
     }
   }
   Require(tokens == plan.num_tokens, "tokens do not add up");
@@ -58,25 +64,29 @@ void World::CheckAdmission(const StepFacts& facts) {
   }
   for (const SequenceId& id : facts.plan.preempted) {
     Require(Contains(facts.running, id), "preempted what does not run");
-    Require(facts.plan.admitted.empty() || Paused(id), "admitted in a step that preempted a runner");
+    Require(facts.plan.admitted.empty() || Paused(id),
+            "admitted in a step that preempted a runner");
   }
 }
 
-// S2 and S3: something runnable means a step with tokens; the oldest runner advances and is no victim.
+// S2 and S3: something runnable means a step with tokens; the oldest runner advances and is no
+// victim.
 void World::CheckProgress(const StepFacts& facts) {
   const auto runnable = [&](SequenceId id) {
     const Client& client = clients_.at(id.request);
-    return !client.paused && client.abort == FinishReason::kNone && facts.now < client.request.deadline &&
-           facts.now < client.request.time_limit;
+    return !client.paused && client.abort == FinishReason::kNone &&
+           facts.now < client.request.deadline && facts.now < client.request.time_limit;
   };
   const auto oldest = std::ranges::find_if(facts.running, runnable);
   if (oldest != facts.running.end()) {
-    Require(std::ranges::any_of(facts.plan.seqs, [&](const PlannedSeq& seq) { return seq.id == *oldest; }),
+    Require(std::ranges::any_of(facts.plan.seqs,
+                                [&](const PlannedSeq& seq) { return seq.id == *oldest; }),
             "the oldest did not advance");
   }
   const auto can_start = [&](SequenceId id) {
-    return runnable(id) && (Started(id) || Nanos(facts.now) - Nanos(clients_.at(id.request).request.arrival) <
-                                               options_.scheduler.max_queue_ns);
+    return runnable(id) &&
+           (Started(id) || Nanos(facts.now) - Nanos(clients_.at(id.request).request.arrival) <
+                               options_.scheduler.max_queue_ns);
   };
   if (oldest == facts.running.end() && std::ranges::any_of(facts.waiting, can_start)) {
     Require(facts.plan.num_tokens > 0, "work waits and none runs");
@@ -106,25 +116,31 @@ void World::CheckEvents(const StepFacts& facts) {
   }
   for (auto& [request_id, client] : clients_) {
     for (const SequenceId& id : client.ids) {
-      if (client.abort != FinishReason::kNone) Require(Ended(id), "aborted, and not ended by this step");
-      const bool late = facts.now >= client.request.deadline || facts.now >= client.request.time_limit;
+      if (client.abort != FinishReason::kNone)
+        Require(Ended(id), "aborted, and not ended by this step");
+      const bool late =
+          facts.now >= client.request.deadline || facts.now >= client.request.time_limit;
       if (late) Require(Ended(id), "out of time, and not ended by this step");
       if (!client.aborted_in_step || !Contains(facts.running, id)) continue;
-      Require(driver_->outputs().at(id).finish == FinishReason::kAborted, "aborted in a step, but it went on");
+      Require(driver_->outputs().at(id).finish == FinishReason::kAborted,
+              "aborted in a step, but it went on");
     }
   }
   const SchedulerStats stats = driver_->scheduler().Stats();
   int32_t active = 0;
   for (const SequenceId& id : running_) active += !Paused(id);
   Require(stats.running == active, absl::StrCat(stats.running, " run, should be ", active));
-  Require(static_cast<size_t>(stats.running + stats.waiting) == running_.size() + waiting_.size(), "a sequence is lost");
+  Require(static_cast<size_t>(stats.running + stats.waiting) == running_.size() + waiting_.size(),
+          "a sequence is lost");
 }
 
 // A9, L1, L6 at the end of the world, and D1 for every output.
 void World::CheckOutputs() {
   const SchedulerStats stats = driver_->scheduler().Stats();
-  Require(stats.blocks_used == 0 && stats.blocks_free == stats.blocks_total, "blocks held by nobody");
-  Require(stats.running == 0 && stats.waiting == 0 && stats.waiting_tokens == 0, "something is left");
+  Require(stats.blocks_used == 0 && stats.blocks_free == stats.blocks_total,
+          "blocks held by nobody");
+  Require(stats.running == 0 && stats.waiting == 0 && stats.waiting_tokens == 0,
+          "something is left");
   Require(stats.sequences_started == stats.sequences_finished, "outcomes do not add up");
   for (const auto& [request_id, client] : clients_) {
     for (const SequenceId& id : client.ids) {
@@ -138,15 +154,19 @@ void World::CheckOutputs() {
 // The stop rules, restated: where an end token may stand, and how long an output may be.
 void World::CheckEnd(const Client& client, const Output& output) {
   const Request& request = client.request;
-  const auto room = std::min(options_.scheduler.context_tokens, options_.num_blocks * kBlockTokens) -
-                    static_cast<int32_t>(request.prompt.size());
+  const auto room =
+      std::min(options_.scheduler.context_tokens, options_.num_blocks * kBlockTokens) -
+      static_cast<int32_t>(request.prompt.size());
   const auto longest = static_cast<size_t>(std::min(request.stop.max_tokens, room));
   Require(output.tokens.size() <= longest, "longer than asked");
-  Require(output.finish != FinishReason::kLength || output.tokens.size() == longest, "shorter than its length");
+  Require(output.finish != FinishReason::kLength || output.tokens.size() == longest,
+          "shorter than its length");
   for (size_t i = 0; i < output.tokens.size(); ++i) {
-    if (std::ranges::find(request.stop.eos_ids, output.tokens[i]) == request.stop.eos_ids.end()) continue;
+    if (std::ranges::find(request.stop.eos_ids, output.tokens[i]) == request.stop.eos_ids.end())
+      continue;
     Require(static_cast<int32_t>(i) >= request.stop.min_tokens, "an end below min_tokens");
-    Require(i + 1 == output.tokens.size() && output.finish == FinishReason::kStop, "went on behind an end");
+    Require(i + 1 == output.tokens.size() && output.finish == FinishReason::kStop,
+            "went on behind an end");
   }
 }
 
@@ -164,15 +184,18 @@ void World::CheckAlone(const Client& client, SequenceId id) {
   request.arrival = MonotonicTime{1};
   request.deadline = request.time_limit = MonotonicTime::kInfinite;
   // The small pool may have cut it: that is part of its result.
-  const int32_t pool_tokens = options_.num_blocks * kBlockTokens - static_cast<int32_t>(request.prompt.size());
+  const int32_t pool_tokens =
+      options_.num_blocks * kBlockTokens - static_cast<int32_t>(request.prompt.size());
   request.stop.max_tokens = std::min(request.stop.max_tokens, pool_tokens);
   if (!alone.scheduler().Add(request).ok()) return Require(false, "refused alone");
   alone.RunUntilIdle(10'000);
   const Output& expected = alone.outputs().at(id);
-  const bool whole = output.finish == FinishReason::kLength || output.finish == FinishReason::kError ||
+  const bool whole = output.finish == FinishReason::kLength ||
+                     output.finish == FinishReason::kError ||
                      (output.finish == FinishReason::kStop && client.abort == FinishReason::kNone);
   if (whole) {
-    Require(output.finish == expected.finish && output.tokens == expected.tokens, "not what it is alone");
+    Require(output.finish == expected.finish && output.tokens == expected.tokens,
+            "not what it is alone");
   } else {
     Require(output.tokens.size() <= expected.tokens.size() &&
                 std::equal(output.tokens.begin(), output.tokens.end(), expected.tokens.begin()),

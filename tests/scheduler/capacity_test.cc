@@ -1,8 +1,8 @@
 #include "scheduler/capacity.h"
 
-#include <cstdint>
-
 #include <gtest/gtest.h>
+
+#include <cstdint>
 
 namespace quire {
 namespace {

@@ -22,7 +22,8 @@ TEST(Expiry, TheEarliestLimitNamesTheReason) {
 }
 
 TEST(Expiry, ATieIsTheTimeLimits) {
-  EXPECT_EQ(ExpiryOf(At(0, MonotonicTime{6}, MonotonicTime{6}), false, 6).reason, FinishReason::kTimeLimit);
+  EXPECT_EQ(ExpiryOf(At(0, MonotonicTime{6}, MonotonicTime{6}), false, 6).reason,
+            FinishReason::kTimeLimit);
 }
 
 TEST(Expiry, QueueAgeCountsUntilTheStartOnly) {
@@ -33,7 +34,8 @@ TEST(Expiry, QueueAgeCountsUntilTheStartOnly) {
 }
 
 TEST(Expiry, NeverWithoutLimits) {
-  const Expiry expiry = ExpiryOf(At(10, MonotonicTime::kInfinite, MonotonicTime::kInfinite), false, INT64_MAX);
+  const Expiry expiry =
+      ExpiryOf(At(10, MonotonicTime::kInfinite, MonotonicTime::kInfinite), false, INT64_MAX);
   EXPECT_EQ(expiry.time, MonotonicTime::kInfinite);
   EXPECT_EQ(expiry.reason, FinishReason::kNone);
 }

@@ -1,4 +1,5 @@
-// A step allocates nothing: decode, preemption and recompute included. Only Add and the end of a request touch the heap.
+// A step allocates nothing: decode, preemption and recompute included. Only Add and the end of a
+// request touch the heap.
 #include <gtest/gtest.h>
 
 #include "scheduler/batch_builder.h"
@@ -10,9 +11,14 @@ namespace quire {
 namespace {
 
 TEST(Scheduler, AStepAllocatesNothing) {
-  constexpr RunnerLimits kLimits{.num_blocks = 5, .vocab_size = 300, .context_tokens = 320,
-                                 .max_rows = 48, .max_seqs = 4, .max_logits_rows = 4};
-  Scheduler scheduler({.context_tokens = 320, .step_tokens = 48, .max_running = 4}, kLimits.num_blocks);
+  constexpr RunnerLimits kLimits{.num_blocks = 5,
+                                 .vocab_size = 300,
+                                 .context_tokens = 320,
+                                 .max_rows = 48,
+                                 .max_seqs = 4,
+                                 .max_logits_rows = 4};
+  Scheduler scheduler({.context_tokens = 320, .step_tokens = 48, .max_running = 4},
+                      kLimits.num_blocks);
   BatchBuilder builder(kLimits);
   for (uint64_t id = 1; id <= 4; ++id) {
     Request request = MakeRequest(id, 50, 200);

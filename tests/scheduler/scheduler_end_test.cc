@@ -49,8 +49,8 @@ enum class Stage { kQueued, kPrefill, kDecode, kPaused, kBetween, kBetweenQueued
 class AbortTest : public testing::TestWithParam<Stage> {};
 
 INSTANTIATE_TEST_SUITE_P(Stages, AbortTest,
-                         testing::Values(Stage::kQueued, Stage::kPrefill, Stage::kDecode, Stage::kPaused,
-                                         Stage::kBetween, Stage::kBetweenQueued));
+                         testing::Values(Stage::kQueued, Stage::kPrefill, Stage::kDecode,
+                                         Stage::kPaused, Stage::kBetween, Stage::kBetweenQueued));
 
 TEST_P(AbortTest, EndsAllOutputsOnceAndFreesEverything) {
   StepDriver driver(Options());
@@ -177,7 +177,8 @@ TEST(SchedulerEnd, NonFiniteLogitsEndThatSequenceOnly) {
 TEST(SchedulerEnd, DestructionAnywhereGivesEverythingBack) {
   for (int steps = 0; steps < 6; ++steps) {
     StepDriver driver(Options(4));
-    for (uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(driver.scheduler().Add(MakeRequest(id, 50, 30)).ok());
+    for (uint64_t id = 1; id <= 5; ++id)
+      ASSERT_TRUE(driver.scheduler().Add(MakeRequest(id, 50, 30)).ok());
     for (int i = 0; i < steps; ++i) driver.Step();
   }
 }

@@ -9,7 +9,9 @@ namespace quire {
 namespace {
 
 StepDriverOptions Options(int32_t num_blocks) {
-  return {.scheduler = {.context_tokens = 1024, .step_tokens = 128}, .num_blocks = num_blocks, .model = {}};
+  return {.scheduler = {.context_tokens = 1024, .step_tokens = 128},
+          .num_blocks = num_blocks,
+          .model = {}};
 }
 
 std::vector<TokenId> Alone(const Request& request) {
@@ -26,11 +28,14 @@ TEST(SchedulerMemory, PreemptsTheLatestArrivalAndKeepsItsOrder) {
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(3, 30, 30)).ok());
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(4, 30, 30)).ok());
   EXPECT_EQ(driver.Step(),
-            "112 tokens\n1.0: 0 + 62, blocks 0, draws\n2.0: 0 + 20, blocks 1, draws\n3.0: 0 + 30, blocks 2, draws\n"
+            "112 tokens\n1.0: 0 + 62, blocks 0, draws\n2.0: 0 + 20, blocks 1, draws\n3.0: 0 + 30, "
+            "blocks 2, draws\n"
             "admitted 1.0 2.0 3.0\n");
   driver.Step();
   driver.Step();
-  EXPECT_EQ(driver.Step(), "2 tokens\n1.0: 64 + 1, blocks 0 2, draws\n2.0: 22 + 1, blocks 1, draws\npreempted 3.0\n");
+  EXPECT_EQ(
+      driver.Step(),
+      "2 tokens\n1.0: 64 + 1, blocks 0 2, draws\n2.0: 22 + 1, blocks 1, draws\npreempted 3.0\n");
   driver.RunUntilIdle();
   EXPECT_EQ(driver.output(3).preemptions, 1);
   EXPECT_EQ(driver.output(4).preemptions, 0);
@@ -45,13 +50,17 @@ TEST(SchedulerMemory, AdmitsNothingInAStepThatPreempted) {
   StepDriver driver(options);
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(1, 62, 20)).ok());
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(2, 20, 40)).ok());
-  ASSERT_TRUE(driver.scheduler().Add(MakeRequest(3, 100, 20)).ok());  // two blocks, given up when paused
+  ASSERT_TRUE(
+      driver.scheduler().Add(MakeRequest(3, 100, 20)).ok());  // two blocks, given up when paused
   driver.Step();
   driver.scheduler().SetPaused(RequestId{3}, true);
   driver.Step();
   driver.Step();
-  ASSERT_TRUE(driver.scheduler().Add(MakeRequest(4, 10, 20)).ok());  // would fit in the block that is left
-  EXPECT_EQ(driver.Step(), "2 tokens\n1.0: 64 + 1, blocks 0 3, draws\n2.0: 22 + 1, blocks 1, draws\npreempted 3.0\n");
+  ASSERT_TRUE(
+      driver.scheduler().Add(MakeRequest(4, 10, 20)).ok());  // would fit in the block that is left
+  EXPECT_EQ(
+      driver.Step(),
+      "2 tokens\n1.0: 64 + 1, blocks 0 3, draws\n2.0: 22 + 1, blocks 1, draws\npreempted 3.0\n");
   EXPECT_EQ(driver.Step(),
             "12 tokens\n1.0: 65 + 1, blocks 0 3, draws\n2.0: 23 + 1, blocks 1, draws\n"
             "4.0: 0 + 10, blocks 2, draws\nadmitted 4.0\n");
@@ -102,7 +111,9 @@ TEST(SchedulerMemory, APausedSequenceIsTheFirstVictimEvenTheOldest) {
   driver.Step();
   driver.scheduler().SetPaused(RequestId{1}, true);
   driver.Step();
-  EXPECT_EQ(driver.Step(), "2 tokens\n2.0: 64 + 1, blocks 1 0, draws\n3.0: 11 + 1, blocks 2, draws\npreempted 1.0\n");
+  EXPECT_EQ(
+      driver.Step(),
+      "2 tokens\n2.0: 64 + 1, blocks 1 0, draws\n3.0: 11 + 1, blocks 2, draws\npreempted 1.0\n");
   driver.scheduler().SetPaused(RequestId{1}, false);
   driver.RunUntilIdle();
   EXPECT_EQ(driver.output(1).tokens, Alone(MakeRequest(1, 10, 40)));
@@ -114,7 +125,8 @@ TEST(SchedulerMemory, BlocksOfPausedSequencesMakeRoomForTheQueue) {
   driver.Step();
   driver.scheduler().SetPaused(RequestId{1}, true);
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(2, 10, 2)).ok());
-  EXPECT_EQ(driver.Step(), "10 tokens\n2.0: 0 + 10, blocks 1, draws\nadmitted 2.0\npreempted 1.0\n");
+  EXPECT_EQ(driver.Step(),
+            "10 tokens\n2.0: 0 + 10, blocks 1, draws\nadmitted 2.0\npreempted 1.0\n");
   driver.RunUntilIdle();
   EXPECT_EQ(driver.output(2).finish, FinishReason::kLength);
   driver.scheduler().SetPaused(RequestId{1}, false);

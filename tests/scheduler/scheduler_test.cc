@@ -11,9 +11,10 @@ namespace quire {
 namespace {
 
 StepDriverOptions Options(int32_t num_blocks, int32_t step_tokens = 128, int32_t max_running = 64) {
-  return {.scheduler = {.context_tokens = 1024, .step_tokens = step_tokens, .max_running = max_running},
-          .num_blocks = num_blocks,
-          .model = {}};
+  return {
+      .scheduler = {.context_tokens = 1024, .step_tokens = step_tokens, .max_running = max_running},
+      .num_blocks = num_blocks,
+      .model = {}};
 }
 
 TEST(Scheduler, RunsARequestToItsLength) {
@@ -33,24 +34,31 @@ TEST(Scheduler, MixesDecodeAndChunksOfPromptsInOneBudget) {
   EXPECT_EQ(driver.Step(), "3 tokens\n1.0: 0 + 3, blocks 0, draws\nadmitted 1.0\n");
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(2, 16, 50)).ok());
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(3, 5, 50)).ok());
-  EXPECT_EQ(driver.Step(), "10 tokens\n1.0: 3 + 1, blocks 0, draws\n2.0: 0 + 9, blocks 1\nadmitted 2.0\n");
   EXPECT_EQ(driver.Step(),
-            "10 tokens\n1.0: 4 + 1, blocks 0, draws\n2.0: 9 + 7, blocks 1, draws\n3.0: 0 + 2, blocks 2\nadmitted 3.0\n");
+            "10 tokens\n1.0: 3 + 1, blocks 0, draws\n2.0: 0 + 9, blocks 1\nadmitted 2.0\n");
   EXPECT_EQ(driver.Step(),
-            "5 tokens\n1.0: 5 + 1, blocks 0, draws\n2.0: 16 + 1, blocks 1, draws\n3.0: 2 + 3, blocks 2, draws\n");
+            "10 tokens\n1.0: 4 + 1, blocks 0, draws\n2.0: 9 + 7, blocks 1, draws\n3.0: 0 + 2, "
+            "blocks 2\nadmitted 3.0\n");
+  EXPECT_EQ(driver.Step(),
+            "5 tokens\n1.0: 5 + 1, blocks 0, draws\n2.0: 16 + 1, blocks 1, draws\n3.0: 2 + 3, "
+            "blocks 2, draws\n");
 }
 
 TEST(Scheduler, PutsOneRowSequencesFirst) {
   StepDriver driver(Options(16, 6));
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(1, 5, 3)).ok());
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(2, 8, 3)).ok());
-  EXPECT_EQ(driver.Step(), "6 tokens\n2.0: 0 + 1, blocks 1\n1.0: 0 + 5, blocks 0, draws\nadmitted 1.0 2.0\n");
+  EXPECT_EQ(driver.Step(),
+            "6 tokens\n2.0: 0 + 1, blocks 1\n1.0: 0 + 5, blocks 0, draws\nadmitted 1.0 2.0\n");
 }
 
 TEST(Scheduler, AdmitsFirstComeFirstServedUpToMaxRunning) {
   StepDriver driver(Options(16, 128, 2));
-  for (uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(driver.scheduler().Add(MakeRequest(id, 3, 2)).ok());
-  EXPECT_EQ(driver.Step(), "6 tokens\n1.0: 0 + 3, blocks 0, draws\n2.0: 0 + 3, blocks 1, draws\nadmitted 1.0 2.0\n");
+  for (uint64_t id = 1; id <= 3; ++id)
+    ASSERT_TRUE(driver.scheduler().Add(MakeRequest(id, 3, 2)).ok());
+  EXPECT_EQ(
+      driver.Step(),
+      "6 tokens\n1.0: 0 + 3, blocks 0, draws\n2.0: 0 + 3, blocks 1, draws\nadmitted 1.0 2.0\n");
   EXPECT_EQ(driver.scheduler().Stats().waiting, 1);
   EXPECT_EQ(driver.Step(), "2 tokens\n1.0: 3 + 1, blocks 0, draws\n2.0: 3 + 1, blocks 1, draws\n");
   EXPECT_EQ(driver.Step(), "3 tokens\n3.0: 0 + 3, blocks 2, draws\nadmitted 3.0\n");
@@ -74,14 +82,15 @@ TEST(Scheduler, RefusesWhatCanNeverFitWithBothNumbers) {
   EXPECT_EQ(pool.code(), absl::StatusCode::kInvalidArgument);
   const ErrorInfo info = GetErrorInfo(pool);
   EXPECT_EQ(info.reason, "KV_POOL_TOO_SMALL");
-  EXPECT_EQ(info.metadata, (std::vector<std::pair<std::string, std::string>>{{"needed_blocks", "3"}, {"total_blocks", "2"}}));
+  EXPECT_EQ(info.metadata, (std::vector<std::pair<std::string, std::string>>{
+                               {"needed_blocks", "3"}, {"total_blocks", "2"}}));
 
   StepDriver large(Options(64));
   const absl::Status context = large.scheduler().Add(MakeRequest(1, 1024, 1));
   EXPECT_EQ(context.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(GetErrorInfo(context).reason, "PROMPT_TOO_LONG");
-  EXPECT_EQ(GetErrorInfo(context).metadata,
-            (std::vector<std::pair<std::string, std::string>>{{"actual", "1025"}, {"limit", "1024"}}));
+  EXPECT_EQ(GetErrorInfo(context).metadata, (std::vector<std::pair<std::string, std::string>>{
+                                                {"actual", "1025"}, {"limit", "1024"}}));
   EXPECT_FALSE(large.scheduler().HasWork());
   EXPECT_EQ(large.scheduler().Stats().sequences_started, 0);
 }
@@ -92,13 +101,15 @@ TEST(Scheduler, BoundsTheQueueInSequencesAndTokens) {
   options.scheduler.max_waiting_tokens = 100;
   StepDriver driver(options);
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(1, 60, 1)).ok());
-  EXPECT_EQ(GetErrorInfo(driver.scheduler().Add(MakeRequest(2, 41, 1))).reason, "QUEUE_TOKENS_FULL");
+  EXPECT_EQ(GetErrorInfo(driver.scheduler().Add(MakeRequest(2, 41, 1))).reason,
+            "QUEUE_TOKENS_FULL");
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(3, 40, 1)).ok());
   const absl::Status full = driver.scheduler().Add(MakeRequest(4, 1, 1));
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(GetErrorInfo(full).reason, "QUEUE_FULL");
   driver.RunUntilIdle();
-  EXPECT_TRUE(driver.scheduler().Add(MakeRequest(5, 300, 1)).ok()) << "an empty queue takes any request that fits";
+  EXPECT_TRUE(driver.scheduler().Add(MakeRequest(5, 300, 1)).ok())
+      << "an empty queue takes any request that fits";
 }
 
 TEST(Scheduler, CutsOutputToTheContextAndToThePool) {

@@ -1,8 +1,8 @@
 #include "scheduler/step_budget.h"
 
-#include <vector>
-
 #include <gtest/gtest.h>
+
+#include <vector>
 
 namespace quire {
 namespace {

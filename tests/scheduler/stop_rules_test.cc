@@ -6,7 +6,10 @@ namespace quire {
 namespace {
 
 StopRules Rules() {
-  return {.max_tokens = 3, .min_tokens = 2, .eos_ids = {TokenId{7}}, .stop_ids = {TokenId{8}, TokenId{9}}};
+  return {.max_tokens = 3,
+          .min_tokens = 2,
+          .eos_ids = {TokenId{7}},
+          .stop_ids = {TokenId{8}, TokenId{9}}};
 }
 
 TEST(StopRules, EndTokensStop) {

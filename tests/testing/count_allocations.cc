@@ -15,7 +15,8 @@ std::atomic<int64_t> ours{0}, onednn{0};
 
 bool IsOneDnn(void* caller) {
   Dl_info info;
-  return dladdr(caller, &info) != 0 && info.dli_fname != nullptr && std::strstr(info.dli_fname, "libdnnl") != nullptr;
+  return dladdr(caller, &info) != 0 && info.dli_fname != nullptr &&
+         std::strstr(info.dli_fname, "libdnnl") != nullptr;
 }
 
 void* Allocate(std::size_t size, std::size_t alignment, void* caller) {

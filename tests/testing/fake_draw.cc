@@ -11,8 +11,9 @@ namespace quire {
 Sampled FakeDraw(std::span<const float> logits, const SampleSpec& spec) {
   Sampled out{};
   out.sequence = spec.sequence;
-  const uint64_t key = Mix(Mix(spec.params->seed, static_cast<uint64_t>(spec.sequence.output_index)),
-                           static_cast<uint64_t>(spec.position));
+  const uint64_t key =
+      Mix(Mix(spec.params->seed, static_cast<uint64_t>(spec.sequence.output_index)),
+          static_cast<uint64_t>(spec.position));
   float best = -std::numeric_limits<float>::infinity();
   for (size_t v = 0; v < logits.size(); ++v) {
     if (std::isnan(logits[v])) {
@@ -22,7 +23,8 @@ Sampled FakeDraw(std::span<const float> logits, const SampleSpec& spec) {
     }
     const TokenId token{static_cast<int32_t>(v)};
     if (std::ranges::find(spec.banned, token) != spec.banned.end()) continue;
-    const float noise = spec.params->greedy() ? 0.0f : static_cast<float>(Mix(key, v) >> 44) * 0x1p-18f;
+    const float noise =
+        spec.params->greedy() ? 0.0f : static_cast<float>(Mix(key, v) >> 44) * 0x1p-18f;
     if (logits[v] + noise > best) {
       best = logits[v] + noise;
       out.token = token;
@@ -38,7 +40,8 @@ void FakeDrawAll(const LogitsView& logits, int32_t vocab_size, std::span<const S
   out.clear();
   const auto vocab = static_cast<size_t>(vocab_size);
   for (const SampleSpec& spec : specs) {
-    out.push_back(FakeDraw(logits.values.subspan(static_cast<size_t>(spec.logits_row) * vocab, vocab), spec));
+    out.push_back(
+        FakeDraw(logits.values.subspan(static_cast<size_t>(spec.logits_row) * vocab, vocab), spec));
   }
 }
 

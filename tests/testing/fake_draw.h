@@ -1,5 +1,5 @@
-// A stand-in for the sampler in tests that link no runtime room: argmax, or argmax of logits plus noise keyed as
-// the real one is, by (seed, output index, position). Pure.
+// A stand-in for the sampler in tests that link no runtime room: argmax, or argmax of logits plus
+// noise keyed as the real one is, by (seed, output index, position). Pure.
 #pragma once
 
 #include <span>

@@ -24,7 +24,8 @@ FakeModelRunner::FakeModelRunner(FakeModelOptions options) : options_(std::move(
   written_in_step_.resize(slots);
   const auto rows = static_cast<size_t>(limits.max_logits_rows);
   logits_.resize(rows * static_cast<size_t>(limits.vocab_size));
-  group_max_.resize(rows * static_cast<size_t>((limits.vocab_size + kLogitGroup - 1) / kLogitGroup));
+  group_max_.resize(rows *
+                    static_cast<size_t>((limits.vocab_size + kLogitGroup - 1) / kLogitGroup));
 }
 
 uint64_t FakeModelRunner::Extend(uint64_t chain, TokenId token, int32_t position) {
@@ -65,8 +66,9 @@ void FakeModelRunner::CheckBatch(const StepBatch& batch) {
   const RunnerLimits& limits = options_.limits;
   const auto rows = static_cast<int32_t>(batch.tokens.size());
   Require(rows >= 1 && rows <= limits.max_rows, absl::StrCat(rows, " rows"));
-  Require(batch.positions.size() == batch.tokens.size() && batch.slots.size() == batch.tokens.size(),
-          "rows of different counts");
+  Require(
+      batch.positions.size() == batch.tokens.size() && batch.slots.size() == batch.tokens.size(),
+      "rows of different counts");
   Require(static_cast<int32_t>(batch.seqs.size()) <= limits.max_seqs, "too many sequences");
   Require(batch.logits_rows <= limits.max_logits_rows, "too many logits rows");
   int32_t next_row = 0, next_logits = 0;
@@ -100,7 +102,8 @@ uint64_t FakeModelRunner::ReadPast(std::span<const BlockId> table, int32_t end) 
     const Slot& slot = slots_[static_cast<size_t>(block * kBlockTokens + p % kBlockTokens)];
     const uint64_t expected = Extend(chain, slot.token, p);
     Require(slot.position == p && slot.chain == expected,
-            absl::StrCat("position ", p, " read from block ", block, " that holds position ", slot.position));
+            absl::StrCat("position ", p, " read from block ", block, " that holds position ",
+                         slot.position));
     chain = slot.chain;  // what was found, so that a mistake shows in the output as well
   }
   return chain;
@@ -108,10 +111,12 @@ uint64_t FakeModelRunner::ReadPast(std::span<const BlockId> table, int32_t end) 
 
 void FakeModelRunner::RunSequence(const StepBatch& batch, const SeqSpan& seq) {
   const auto blocks = static_cast<size_t>(BlocksFor(seq.kv_len));
-  const std::span<const BlockId> table = batch.block_ids.subspan(static_cast<size_t>(seq.table_begin), blocks);
+  const std::span<const BlockId> table =
+      batch.block_ids.subspan(static_cast<size_t>(seq.table_begin), blocks);
   for (BlockId id : table) {
     const auto block = static_cast<int32_t>(id);
-    if (!Require(block >= 0 && block < options_.limits.num_blocks, "block outside the pool")) return;
+    if (!Require(block >= 0 && block < options_.limits.num_blocks, "block outside the pool"))
+      return;
   }
   const int32_t begin = seq.kv_len - seq.row_count;
   uint64_t chain = ReadPast(table, begin);
@@ -120,12 +125,14 @@ void FakeModelRunner::RunSequence(const StepBatch& batch, const SeqSpan& seq) {
     const int32_t position = begin + i;
     const auto block = static_cast<int32_t>(table[static_cast<size_t>(position / kBlockTokens)]);
     const auto slot = static_cast<size_t>(batch.slots[row]);
-    Require(batch.positions[row] == position, absl::StrCat("row of position ", batch.positions[row], " at ", position));
+    Require(batch.positions[row] == position,
+            absl::StrCat("row of position ", batch.positions[row], " at ", position));
     if (!Require(slot == static_cast<size_t>(block * kBlockTokens + position % kBlockTokens),
                  "slot is not the block table's")) {
       return;
     }
-    Require(std::exchange(written_in_step_[slot], steps_ + 1) != steps_ + 1, "two writers of a slot");
+    Require(std::exchange(written_in_step_[slot], steps_ + 1) != steps_ + 1,
+            "two writers of a slot");
     chain = Extend(chain, batch.tokens[row], position);
     slots_[slot] = {batch.tokens[row], position, chain};
     const int32_t logits_row = i - (seq.row_count - seq.logits_count);
@@ -137,8 +144,8 @@ void FakeModelRunner::RunSequence(const StepBatch& batch, const SeqSpan& seq) {
 
 void FakeModelRunner::WriteLogits(int32_t row, const FakeRow& at, uint64_t chain) {
   const int32_t vocab = options_.limits.vocab_size;
-  const std::span<float> out =
-      std::span<float>(logits_).subspan(static_cast<size_t>(row) * static_cast<size_t>(vocab), static_cast<size_t>(vocab));
+  const std::span<float> out = std::span<float>(logits_).subspan(
+      static_cast<size_t>(row) * static_cast<size_t>(vocab), static_cast<size_t>(vocab));
   for (int32_t v = 0; v < vocab; ++v) out[static_cast<size_t>(v)] = Logit(chain, v);
   const auto scripted = static_cast<size_t>(at.position);
   if (scripted < options_.script.size()) out[static_cast<size_t>(options_.script[scripted])] = 1e4f;

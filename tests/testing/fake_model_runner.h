@@ -1,6 +1,7 @@
-// A model without weights that sees every mistake of paging: each KV slot holds (token, position, hash of the chain
-// of tokens up to it); a row reads its whole past through the block table, and its logits are a function of the
-// chain it found. A stale, misrouted or half-copied block is reported, and changes the output too. One thread.
+// A model without weights that sees every mistake of paging: each KV slot holds (token, position,
+// hash of the chain of tokens up to it); a row reads its whole past through the block table, and
+// its logits are a function of the chain it found. A stale, misrouted or half-copied block is
+// reported, and changes the output too. One thread.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,15 @@ struct FakeRow {
 };
 
 struct FakeModelOptions {
-  RunnerLimits limits{.num_blocks = 16, .vocab_size = 320, .context_tokens = 1024,
-                      .max_rows = 128, .max_seqs = 64, .max_logits_rows = 64};
-  bool fatal = true;                             // CHECK-fail on a mistake; else collect it in errors()
-  std::function<bool(const FakeRow&)> nan_row;   // rows whose logits are NaN; empty = none
-  std::vector<TokenId> script;                   // if not empty: the token after position p is script[p], by far
+  RunnerLimits limits{.num_blocks = 16,
+                      .vocab_size = 320,
+                      .context_tokens = 1024,
+                      .max_rows = 128,
+                      .max_seqs = 64,
+                      .max_logits_rows = 64};
+  bool fatal = true;  // CHECK-fail on a mistake; else collect it in errors()
+  std::function<bool(const FakeRow&)> nan_row;  // rows whose logits are NaN; empty = none
+  std::vector<TokenId> script;  // if not empty: the token after position p is script[p], by far
 };
 
 class FakeModelRunner final : public ModelRunner {

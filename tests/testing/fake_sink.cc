@@ -65,7 +65,8 @@ std::vector<OutToken> FakeSink::Tokens(int32_t output_index) const {
   const std::lock_guard lock(mutex_);
   std::vector<OutToken> tokens;
   for (const OutDelta& delta : deltas_) {
-    if (delta.output_index == output_index) tokens.insert(tokens.end(), delta.tokens.begin(), delta.tokens.end());
+    if (delta.output_index == output_index)
+      tokens.insert(tokens.end(), delta.tokens.begin(), delta.tokens.end());
   }
   return tokens;
 }

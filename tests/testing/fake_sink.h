@@ -18,13 +18,13 @@ class FakeSink final : public ResponseSink {
   void OnEnd(absl::Status status) override;
   int64_t BufferedBytes() const override;
 
-  void SetBufferedBytes(int64_t bytes);       // what a slow reader has not taken
+  void SetBufferedBytes(int64_t bytes);  // what a slow reader has not taken
   bool WaitForEnd(std::chrono::milliseconds timeout = std::chrono::seconds(20));
 
   // Copies, under the lock.
   std::vector<OutDelta> deltas() const;
   std::vector<OutFinished> finished() const;
-  std::vector<absl::Status> ends() const;     // exactly one when all is well
+  std::vector<absl::Status> ends() const;  // exactly one when all is well
   std::string Text(int32_t output_index = 0) const;
   std::vector<OutToken> Tokens(int32_t output_index = 0) const;
   int32_t calls_after_end() const;

@@ -5,7 +5,8 @@
 namespace quire {
 namespace {
 
-// Whole and well formed up to surrogates and overlong forms, which no test of ours needs refused here.
+// Whole and well formed up to surrogates and overlong forms, which no test of ours needs refused
+// here.
 bool LooksLikeUtf8(std::string_view text) {
   int continuation = 0;
   for (const char c : text) {
@@ -25,7 +26,8 @@ bool LooksLikeUtf8(std::string_view text) {
 
 FakeTokenizer::FakeTokenizer(std::vector<std::string> pieces) {
   for (int32_t byte = 0; byte < 256; ++byte) spellings_.emplace_back(1, static_cast<char>(byte));
-  for (const char* control : {"<s>", "</s>", "<|im_start|>", "<|im_end|>"}) spellings_.emplace_back(control);
+  for (const char* control : {"<s>", "</s>", "<|im_start|>", "<|im_end|>"})
+    spellings_.emplace_back(control);
   for (std::string& piece : pieces) spellings_.push_back(std::move(piece));
 }
 
@@ -45,8 +47,10 @@ TokenSpan FakeTokenizer::Longest(std::string_view text, size_t at, bool parse_sp
     const bool control = IsControl(TokenId{static_cast<int32_t>(id)});
     const auto length = static_cast<int32_t>(spellings_[id].size());
     if (control && !parse_special) continue;
-    if (length <= best.end_byte - best.begin_byte || !text.substr(at).starts_with(spellings_[id])) continue;
-    best = {TokenId{static_cast<int32_t>(id)}, static_cast<int32_t>(at), static_cast<int32_t>(at) + length, control};
+    if (length <= best.end_byte - best.begin_byte || !text.substr(at).starts_with(spellings_[id]))
+      continue;
+    best = {TokenId{static_cast<int32_t>(id)}, static_cast<int32_t>(at),
+            static_cast<int32_t>(at) + length, control};
   }
   return best;
 }

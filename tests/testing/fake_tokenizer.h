@@ -1,5 +1,6 @@
-// A tokenizer whose ids can be read in a test: ids 0..255 are the bytes, then control tokens, then pieces of the
-// test's choice (any bytes, also parts of code points). Encode takes the longest piece that matches. Any thread.
+// A tokenizer whose ids can be read in a test: ids 0..255 are the bytes, then control tokens, then
+// pieces of the test's choice (any bytes, also parts of code points). Encode takes the longest
+// piece that matches. Any thread.
 #pragma once
 
 #include <string>

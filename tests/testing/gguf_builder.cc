@@ -24,9 +24,12 @@ std::string HalfScale(std::mt19937& rng) {
 
 }  // namespace
 
-std::string LengthPrefixed(std::string_view s) { return Bytes(uint64_t{s.size()}) + std::string(s); }
+std::string LengthPrefixed(std::string_view s) {
+  return Bytes(uint64_t{s.size()}) + std::string(s);
+}
 
-GgufBuilder& GgufBuilder::Append(std::string_view key, uint32_t type, std::string_view value_bytes) {
+GgufBuilder& GgufBuilder::Append(std::string_view key, uint32_t type,
+                                 std::string_view value_bytes) {
   keys_.push_back({std::string(key), Bytes(type) + std::string(value_bytes)});
   return *this;
 }
@@ -40,8 +43,12 @@ GgufBuilder& GgufBuilder::Raw(std::string_view key, uint32_t type, std::string_v
   return Append(key, type, value_bytes);
 }
 
-GgufBuilder& GgufBuilder::U32(std::string_view key, uint32_t value) { return Raw(key, kU32, Bytes(value)); }
-GgufBuilder& GgufBuilder::F32(std::string_view key, float value) { return Raw(key, kF32, Bytes(value)); }
+GgufBuilder& GgufBuilder::U32(std::string_view key, uint32_t value) {
+  return Raw(key, kU32, Bytes(value));
+}
+GgufBuilder& GgufBuilder::F32(std::string_view key, float value) {
+  return Raw(key, kF32, Bytes(value));
+}
 GgufBuilder& GgufBuilder::Bool(std::string_view key, bool value) {
   return Raw(key, kBool, std::string(1, value ? '\1' : '\0'));
 }
@@ -117,10 +124,14 @@ std::string SeededBlocks(DType type, uint64_t elements, uint32_t seed) {
     std::string block;
     while (block.size() < size) block.push_back(static_cast<char>(rng()));
     // All scales of a block are small and finite.
-    const bool two = type == DType::kQ4_1 || type == DType::kQ5_1 || type == DType::kQ4_K || type == DType::kQ5_K;
-    if (type == DType::kBF16) block = Bytes(static_cast<uint16_t>(0x3d00 | (rng() & 0x80ff)));
-    else if (type == DType::kQ6_K) block.replace(208, 2, HalfScale(rng));
-    else block.replace(0, 2, HalfScale(rng));
+    const bool two = type == DType::kQ4_1 || type == DType::kQ5_1 || type == DType::kQ4_K ||
+                     type == DType::kQ5_K;
+    if (type == DType::kBF16)
+      block = Bytes(static_cast<uint16_t>(0x3d00 | (rng() & 0x80ff)));
+    else if (type == DType::kQ6_K)
+      block.replace(208, 2, HalfScale(rng));
+    else
+      block.replace(0, 2, HalfScale(rng));
     if (two) block.replace(2, 2, HalfScale(rng));
     out += block;
   }
@@ -140,11 +151,17 @@ GgufBuilder TinyLlama(const TinyLlamaShape& s) {
   kinds[0] = 3;
   b.String("tokenizer.ggml.model", "gpt2").String("tokenizer.ggml.pre", "smollm");
   b.Strings("tokenizer.ggml.tokens", pieces).I32s("tokenizer.ggml.token_type", kinds);
-  b.Strings("tokenizer.ggml.merges", {}).U32("tokenizer.ggml.bos_token_id", 0).U32("tokenizer.ggml.eos_token_id", 0);
+  b.Strings("tokenizer.ggml.merges", {})
+      .U32("tokenizer.ggml.bos_token_id", 0)
+      .U32("tokenizer.ggml.eos_token_id", 0);
 
   uint32_t seed = s.seed * 1000;
   const auto matrix = [&](const std::string& name, DType type, uint64_t cols, uint64_t rows) {
-    b.Add({name, static_cast<uint32_t>(type), {cols, rows}, SeededBlocks(type, cols * rows, ++seed), {}});
+    b.Add({name,
+           static_cast<uint32_t>(type),
+           {cols, rows},
+           SeededBlocks(type, cols * rows, ++seed),
+           {}});
   };
   const auto norm = [&](const std::string& name) {
     std::string ones;

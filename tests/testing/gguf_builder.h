@@ -1,5 +1,6 @@
-// Writes GGUF files in memory, well-formed or not: the counts, the alignment and each tensor's recorded offset can
-// be set to lies. Also a small valid llama with seeded weights. Plain value; one thread.
+// Writes GGUF files in memory, well-formed or not: the counts, the alignment and each tensor's
+// recorded offset can be set to lies. Also a small valid llama with seeded weights. Plain value;
+// one thread.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ class GgufBuilder {
   GgufBuilder& Strings(std::string_view key, const std::vector<std::string>& values);
   GgufBuilder& I32s(std::string_view key, const std::vector<int32_t>& values);
   GgufBuilder& Raw(std::string_view key, uint32_t type, std::string_view value_bytes);
-  GgufBuilder& Append(std::string_view key, uint32_t type, std::string_view value_bytes);  // even if it is there
+  GgufBuilder& Append(std::string_view key, uint32_t type,
+                      std::string_view value_bytes);  // even if it is there
   GgufBuilder& Remove(std::string_view key);
   GgufBuilder& Add(Tensor tensor);
   GgufBuilder& RemoveTensor(std::string_view name);

@@ -1,5 +1,5 @@
-// A file in memory with a path that can be opened like any other, for tests of readers. One thread; the file is
-// gone with the object.
+// A file in memory with a path that can be opened like any other, for tests of readers. One thread;
+// the file is gone with the object.
 #pragma once
 
 #include <string>

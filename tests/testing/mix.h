@@ -1,4 +1,5 @@
-// Deterministic pseudo-random numbers for fakes and seeded tests; the same on every platform and library.
+// Deterministic pseudo-random numbers for fakes and seeded tests; the same on every platform and
+// library.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 namespace quire {
 namespace {
 
-// Where the scales of a quantised block are, and what value they need for the wanted spread: the codes are
-// random bytes, whose spread about their centre is known.
+// Where the scales of a quantised block are, and what value they need for the wanted spread: the
+// codes are random bytes, whose spread about their centre is known.
 struct ScalePlace {
   DType type;
   int32_t d_offset, min_offset;  // bytes in the block of the f16 d and of m or dmin; -1 = none
@@ -18,10 +18,10 @@ struct ScalePlace {
   double min_per_d;              // m / d or dmin / d that centres the values
 };
 constexpr ScalePlace kPlaces[] = {
-    {DType::kQ4_0, 0, -1, 4.6, 0},     {DType::kQ4_1, 0, 2, 4.6, -7.5},
-    {DType::kQ5_0, 0, -1, 9.2, 0},     {DType::kQ5_1, 0, 2, 9.2, -15.5},
-    {DType::kQ8_0, 0, -1, 74, 0},      {DType::kQ4_K, 0, 2, 250, 7.5},
-    {DType::kQ5_K, 0, 2, 500, 15.5},   {DType::kQ6_K, 208, -1, 1370, 0},
+    {DType::kQ4_0, 0, -1, 4.6, 0},   {DType::kQ4_1, 0, 2, 4.6, -7.5},
+    {DType::kQ5_0, 0, -1, 9.2, 0},   {DType::kQ5_1, 0, 2, 9.2, -15.5},
+    {DType::kQ8_0, 0, -1, 74, 0},    {DType::kQ4_K, 0, 2, 250, 7.5},
+    {DType::kQ5_K, 0, 2, 500, 15.5}, {DType::kQ6_K, 208, -1, 1370, 0},
 };
 
 void PutHalf(std::byte* at, double value) {
@@ -42,7 +42,8 @@ void PutFloat(DType type, float value, std::byte* at) {
 
 }  // namespace
 
-std::vector<std::byte> RandomMatrix(DType type, int32_t rows, int32_t cols, std::mt19937_64& random) {
+std::vector<std::byte> RandomMatrix(DType type, int32_t rows, int32_t cols,
+                                    std::mt19937_64& random) {
   const DTypeTraits& traits = TraitsOf(type);
   CHECK_EQ(cols % traits.block_elements, 0);
   const size_t blocks = static_cast<size_t>(rows) * (cols / traits.block_elements);
@@ -50,7 +51,8 @@ std::vector<std::byte> RandomMatrix(DType type, int32_t rows, int32_t cols, std:
   const double spread = 1.0 / std::sqrt(cols);
   if (traits.block_elements == 1) {
     std::normal_distribution<float> normal(0.0f, static_cast<float>(spread));
-    for (size_t i = 0; i < blocks; ++i) PutFloat(type, normal(random), &bytes[i * traits.block_bytes]);
+    for (size_t i = 0; i < blocks; ++i)
+      PutFloat(type, normal(random), &bytes[i * traits.block_bytes]);
     return bytes;
   }
   for (std::byte& b : bytes) b = static_cast<std::byte>(random() & 0xff);

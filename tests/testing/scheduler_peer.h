@@ -14,7 +14,8 @@ struct SchedulerTestPeer {
   static Sequence* Find(Scheduler& scheduler, SequenceId id) {
     auto& live = Get(scheduler).live;
     const auto found = live.find(id.request);
-    return found == live.end() ? nullptr : &found->second->sequences[static_cast<size_t>(id.output_index)];
+    return found == live.end() ? nullptr
+                               : &found->second->sequences[static_cast<size_t>(id.output_index)];
   }
 };
 

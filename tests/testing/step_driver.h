@@ -1,5 +1,6 @@
-// The engine's loop body on the production scheduler and batch builder with a fake model: what scheduler and property
-// tests drive. Checks invariants and poisons freed blocks after each step, and records what each sequence received.
+// The engine's loop body on the production scheduler and batch builder with a fake model: what
+// scheduler and property tests drive. Checks invariants and poisons freed blocks after each step,
+// and records what each sequence received.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@ namespace quire {
 struct StepDriverOptions {
   SchedulerOptions scheduler{.context_tokens = 1024};
   int32_t num_blocks = 16;
-  FakeModelOptions model;   // its limits are set from the above
+  FakeModelOptions model;  // its limits are set from the above
 };
 
 struct Output {
-  std::vector<TokenId> tokens;      // of events, the last one included
+  std::vector<TokenId> tokens;  // of events, the last one included
   FinishReason finish = FinishReason::kNone;
   SampleOutcome outcome = SampleOutcome::kToken;
   int32_t preemptions = 0, finishes = 0, events_after_finish = 0;

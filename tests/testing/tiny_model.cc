@@ -74,8 +74,8 @@ void Rotate(const TinyModel& model, int32_t position, double* head) {
 }
 
 // Softmax(q K) V of one head over positions [0, count).
-Vector AttendHead(const double* q, const std::vector<Vector>& k, const std::vector<Vector>& v, int32_t offset,
-                  const ModelConfig& c) {
+Vector AttendHead(const double* q, const std::vector<Vector>& k, const std::vector<Vector>& v,
+                  int32_t offset, const ModelConfig& c) {
   std::vector<double> p(k.size());
   double total = 0;
   for (size_t t = 0; t < k.size(); ++t) {
@@ -97,13 +97,15 @@ struct Cache {
 void Layer(const TinyModel& model, int32_t layer, Cache& cache, Vector& x) {
   const ModelConfig& c = model.config;
   const LayerWeights& w = model.weights.layers[layer];
-  const int32_t position = static_cast<int32_t>(cache.k.size()), group = c.num_heads / c.num_kv_heads;
+  const int32_t position = static_cast<int32_t>(cache.k.size()),
+                group = c.num_heads / c.num_kv_heads;
   const Vector h = Norm(x, w.attention_norm, c.rms_eps);
   Vector q = Product(w.wq, h);
   cache.k.push_back(Product(w.wk, h));
   cache.v.push_back(Product(w.wv, h));
   for (int32_t i = 0; i < c.num_heads; ++i) Rotate(model, position, &q[i * c.head_dim]);
-  for (int32_t i = 0; i < c.num_kv_heads; ++i) Rotate(model, position, &cache.k.back()[i * c.head_dim]);
+  for (int32_t i = 0; i < c.num_kv_heads; ++i)
+    Rotate(model, position, &cache.k.back()[i * c.head_dim]);
   Vector heads;
   for (int32_t i = 0; i < c.num_heads; ++i) {
     const Vector out = AttendHead(&q[i * c.head_dim], cache.k, cache.v, i / group * c.head_dim, c);
@@ -168,13 +170,15 @@ TinyModel MakeTinyModel(const TinyModelOptions& o) {
   return model;
 }
 
-std::vector<std::vector<double>> ReferenceLogits(const TinyModel& model, std::span<const TokenId> tokens) {
+std::vector<std::vector<double>> ReferenceLogits(const TinyModel& model,
+                                                 std::span<const TokenId> tokens) {
   std::vector<Cache> caches(model.config.num_layers);
   std::vector<std::vector<double>> logits;
   for (const TokenId token : tokens) {
     Vector x = Row(model.weights.embedding, static_cast<int32_t>(token));
     for (int32_t i = 0; i < model.config.num_layers; ++i) Layer(model, i, caches[i], x);
-    logits.push_back(Product(model.weights.lm_head, Norm(x, model.weights.output_norm, model.config.rms_eps)));
+    logits.push_back(
+        Product(model.weights.lm_head, Norm(x, model.weights.output_norm, model.config.rms_eps)));
   }
   return logits;
 }

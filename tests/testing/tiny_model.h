@@ -1,4 +1,5 @@
-// A small llama with random weights, built in memory, and its reference forward pass in double precision.
+// A small llama with random weights, built in memory, and its reference forward pass in double
+// precision.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +33,10 @@ struct TinyModel {
 
 TinyModel MakeTinyModel(const TinyModelOptions& options);
 
-// Logits of every position of one sequence: plain loops over the dequantised weights in double, no cache, no
-// activation quantisation. [tokens.size()][vocab]
-std::vector<std::vector<double>> ReferenceLogits(const TinyModel& model, std::span<const TokenId> tokens);
+// Logits of every position of one sequence: plain loops over the dequantised weights in double, no
+// cache, no activation quantisation. [tokens.size()][vocab]
+std::vector<std::vector<double>> ReferenceLogits(const TinyModel& model,
+                                                 std::span<const TokenId> tokens);
 
 // Seeded random tokens of the model's vocabulary.
 std::vector<TokenId> RandomTokens(const ModelConfig& config, int32_t count, uint64_t seed);

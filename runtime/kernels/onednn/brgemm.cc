@@ -14,11 +14,16 @@ namespace {
 
 dnnl_cpu_isa_t DnnlIsa(IsaLevel isa) {
   switch (isa) {
-    case IsaLevel::kScalar: return dnnl_cpu_isa_sse41;  // no brgemm there: Create refuses
-    case IsaLevel::kAvx2: return dnnl_cpu_isa_avx2;
-    case IsaLevel::kAvx512: return dnnl_cpu_isa_avx512_core_vnni;
-    case IsaLevel::kAvx512Bf16: return dnnl_cpu_isa_avx512_core_bf16;
-    case IsaLevel::kAmx: return dnnl_cpu_isa_default;
+    case IsaLevel::kScalar:
+      return dnnl_cpu_isa_sse41;  // no brgemm there: Create refuses
+    case IsaLevel::kAvx2:
+      return dnnl_cpu_isa_avx2;
+    case IsaLevel::kAvx512:
+      return dnnl_cpu_isa_avx512_core_vnni;
+    case IsaLevel::kAvx512Bf16:
+      return dnnl_cpu_isa_avx512_core_bf16;
+    case IsaLevel::kAmx:
+      return dnnl_cpu_isa_default;
   }
   return dnnl_cpu_isa_sse41;
 }
@@ -28,16 +33,18 @@ void LimitIsaOnce() {
   static std::once_flag once;
   std::call_once(once, [] {
     if (dnnl_set_max_cpu_isa(DnnlIsa(ActiveIsa())) != dnnl_success) {
-      LOG(WARNING) << "oneDNN keeps its own instruction set level instead of " << IsaName(ActiveIsa());
+      LOG(WARNING) << "oneDNN keeps its own instruction set level instead of "
+                   << IsaName(ActiveIsa());
     }
   });
 }
 
 absl::Status ToStatus(dnnl_status_t status, const char* step, const BrgemmShape& s) {
   if (status == dnnl_success) return absl::OkStatus();
-  const std::string text =
-      absl::StrCat("oneDNN brgemm ", s.m, "x", s.n, "x", s.k, ": ", step, " failed with status ", static_cast<int>(status));
-  return status == dnnl_unimplemented ? absl::UnimplementedError(text) : absl::FailedPreconditionError(text);
+  const std::string text = absl::StrCat("oneDNN brgemm ", s.m, "x", s.n, "x", s.k, ": ", step,
+                                        " failed with status ", static_cast<int>(status));
+  return status == dnnl_unimplemented ? absl::UnimplementedError(text)
+                                      : absl::FailedPreconditionError(text);
 }
 
 }  // namespace
@@ -50,22 +57,23 @@ absl::StatusOr<Brgemm> Brgemm::Create(const BrgemmShape& s) {
   LimitIsaOnce();
   Brgemm result;
   dnnl_brgemm_t handle = nullptr;
-  absl::Status status =
-      ToStatus(dnnl_brgemm_create(&handle, s.m, s.n, s.k, /*batch_size=*/1, s.lda, s.ldb, s.ldc, dnnl_f32,
-                                  dnnl_f32, dnnl_f32),
-               "create", s);
+  absl::Status status = ToStatus(dnnl_brgemm_create(&handle, s.m, s.n, s.k, /*batch_size=*/1, s.lda,
+                                                    s.ldb, s.ldc, dnnl_f32, dnnl_f32, dnnl_f32),
+                                 "create", s);
   if (!status.ok()) return status;
   result.handle_ = handle;
   // The order is oneDNN's: options, finalize, sizes, generate.
   status = ToStatus(dnnl_brgemm_set_add_C(handle, s.add_c), "set_add_C", s);
   if (status.ok()) status = ToStatus(dnnl_brgemm_finalize(handle), "finalize", s);
   dnnl_pack_type_t pack = dnnl_pack_type_undef;
-  if (status.ok()) status = ToStatus(dnnl_brgemm_get_B_pack_type(handle, &pack), "get_B_pack_type", s);
+  if (status.ok())
+    status = ToStatus(dnnl_brgemm_get_B_pack_type(handle, &pack), "get_B_pack_type", s);
   if (status.ok() && pack != dnnl_pack_type_no_trans) {
     status = absl::UnimplementedError("oneDNN brgemm wants f32 B packed");
   }
   if (status.ok()) {
-    status = ToStatus(dnnl_brgemm_get_scratchpad_size(handle, &result.scratch_bytes_), "get_scratchpad_size", s);
+    status = ToStatus(dnnl_brgemm_get_scratchpad_size(handle, &result.scratch_bytes_),
+                      "get_scratchpad_size", s);
   }
   if (status.ok()) status = ToStatus(dnnl_brgemm_generate(handle), "generate", s);
   if (!status.ok()) return status;

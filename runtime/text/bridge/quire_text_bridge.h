@@ -1,7 +1,7 @@
-/* C interface of the Rust text library: byte-level BPE (`tokenizers`), chat templates (`minijinja`).
- * Handles are immutable after their creation; any thread may use them at the same time. The caller
- * owns what a call returns and gives it back to the matching _free. No call panics, unwinds or keeps
- * a pointer it was given. */
+/* C interface of the Rust text library: byte-level BPE (`tokenizers`), chat templates
+ * (`minijinja`). Handles are immutable after their creation; any thread may use them at the same
+ * time. The caller owns what a call returns and gives it back to the matching _free. No call
+ * panics, unwinds or keeps a pointer it was given. */
 #ifndef QUIRE_TEXT_BRIDGE_H_
 #define QUIRE_TEXT_BRIDGE_H_
 
@@ -22,10 +22,10 @@ typedef struct {
 
 typedef enum {
   QUIRE_BRIDGE_OK = 0,
-  QUIRE_BRIDGE_INVALID = 1,  /* what was given is wrong; the message says how */
-  QUIRE_BRIDGE_RAISED = 2,   /* the template called raise_exception with this message */
-  QUIRE_BRIDGE_BUDGET = 3,   /* a step, recursion or output bound was reached */
-  QUIRE_BRIDGE_INTERNAL = 4  /* a panic was caught; the message names the place */
+  QUIRE_BRIDGE_INVALID = 1, /* what was given is wrong; the message says how */
+  QUIRE_BRIDGE_RAISED = 2,  /* the template called raise_exception with this message */
+  QUIRE_BRIDGE_BUDGET = 3,  /* a step, recursion or output bound was reached */
+  QUIRE_BRIDGE_INTERNAL = 4 /* a panic was caught; the message names the place */
 } QuireBridgeCode;
 
 /* Bytes of Rust: a result or an error message. */
@@ -42,10 +42,10 @@ typedef struct {
 void quire_bridge_ids_free(QuireBridgeIds ids);
 
 typedef struct {
-  QuireBridgeSlice pre_tokenizer;  /* one of quire_bridge_pre_tokenizers */
-  const QuireBridgeSlice* pieces;  /* in the byte-level alphabet; empty = out of merges' reach */
-  size_t piece_count;              /* id of a piece = its index */
-  const QuireBridgeSlice* merges;  /* "left right", by rank */
+  QuireBridgeSlice pre_tokenizer; /* one of quire_bridge_pre_tokenizers */
+  const QuireBridgeSlice* pieces; /* in the byte-level alphabet; empty = out of merges' reach */
+  size_t piece_count;             /* id of a piece = its index */
+  const QuireBridgeSlice* merges; /* "left right", by rank */
   size_t merge_count;
 } QuireBridgeVocab;
 

@@ -7,8 +7,8 @@
 namespace quire {
 namespace {
 
-constexpr IsaLevel kLevels[] = {IsaLevel::kScalar, IsaLevel::kAvx2, IsaLevel::kAvx512, IsaLevel::kAvx512Bf16,
-                                IsaLevel::kAmx};
+constexpr IsaLevel kLevels[] = {IsaLevel::kScalar, IsaLevel::kAvx2, IsaLevel::kAvx512,
+                                IsaLevel::kAvx512Bf16, IsaLevel::kAmx};
 
 TEST(CpuFeatures, NamesAndLevelsAreOneToOne) {
   for (const IsaLevel isa : kLevels) EXPECT_EQ(*ParseIsa(IsaName(isa)), isa) << IsaName(isa);
@@ -29,8 +29,9 @@ TEST(CpuFeatures, ActiveLevelIsNeverAboveTheDetectedOne) {
 
 #if defined(__x86_64__)
 TEST(CpuFeatures, DetectionAgreesWithTheCompiler) {
-  EXPECT_EQ(DetectedIsa() >= IsaLevel::kAvx2,
-            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"));
+  EXPECT_EQ(DetectedIsa() >= IsaLevel::kAvx2, __builtin_cpu_supports("avx2") &&
+                                                  __builtin_cpu_supports("fma") &&
+                                                  __builtin_cpu_supports("f16c"));
   EXPECT_EQ(DetectedIsa() >= IsaLevel::kAvx512,
             __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));
@@ -75,7 +76,8 @@ TEST(CpuFeaturesDeathTest, LevelInUseCannotChange) {
       {
         unsetenv("QUIRE_ISA");
         const IsaLevel first = ActiveIsa();
-        const bool refused = SetIsa(IsaLevel::kScalar).code() == absl::StatusCode::kFailedPrecondition;
+        const bool refused =
+            SetIsa(IsaLevel::kScalar).code() == absl::StatusCode::kFailedPrecondition;
         std::exit(refused && ActiveIsa() == first ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");

@@ -50,7 +50,8 @@ TEST_P(WorkerPoolTest, DelayedWorkerIsWaitedFor) {
   int seen_by_first = -1;
   pool.Run([&](int32_t worker) {
     if (worker == pool.size() - 1) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // far beyond the spin: the others park
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(5));  // far beyond the spin: the others park
       late = 7;
     }
     pool.Barrier();
@@ -82,7 +83,8 @@ TEST_P(WorkerPoolTest, ShareCallsEveryIndexOnceAndThenMeets) {
   WorkerPool pool({.threads = GetParam()});
   for (const int32_t count : {0, 1, 5, 60, 1000}) {
     for (const int32_t grain : {1, 7, 64}) {
-      std::vector<int> calls(count, 0);  // plain ints: disjoint ranges, and the barrier orders the check
+      std::vector<int> calls(count,
+                             0);  // plain ints: disjoint ranges, and the barrier orders the check
       std::atomic<int> wrong{0};
       pool.Run([&](int32_t worker) {
         for (int round = 1; round <= 5; ++round) {

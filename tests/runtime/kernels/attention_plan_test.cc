@@ -12,12 +12,23 @@ namespace quire {
 namespace {
 
 AttentionPlanOptions Options(int32_t group, int32_t kv_heads, int32_t workers) {
-  return {.tiling = QueryTiling::Make(group), .num_kv_heads = kv_heads, .workers = workers, .max_rows = 200, .max_seqs = 40,
-          .context_tokens = 4096, .state_stride = 64, .split_long_items = true};
+  return {.tiling = QueryTiling::Make(group),
+          .num_kv_heads = kv_heads,
+          .workers = workers,
+          .max_rows = 200,
+          .max_seqs = 40,
+          .context_tokens = 4096,
+          .state_stride = 64,
+          .split_long_items = true};
 }
 
 SeqSpan Seq(int32_t row_begin, int32_t rows, int32_t kv_len) {
-  return {.row_begin = row_begin, .row_count = rows, .kv_len = kv_len, .table_begin = 0, .logits_begin = 0, .logits_count = 0};
+  return {.row_begin = row_begin,
+          .row_count = rows,
+          .kv_len = kv_len,
+          .table_begin = 0,
+          .logits_begin = 0,
+          .logits_count = 0};
 }
 
 TEST(QueryTiling, PacksTheHeadsOfAGroupIntoAtMost48Rows) {
@@ -42,7 +53,8 @@ TEST(AttentionPlan, CoversEachRowHeadAndChunkOnce) {
     int32_t row = 0;
     while (seqs.size() < 40 && row < 200) {
       const int32_t rows = std::min<int32_t>(200 - row, rng() % 3 == 0 ? 1 + rng() % 90 : 1);
-      seqs.push_back(Seq(row, rows, std::min<int32_t>(4096, rows + rng() % (round % 5 == 0 ? 4000 : 300))));
+      seqs.push_back(
+          Seq(row, rows, std::min<int32_t>(4096, rows + rng() % (round % 5 == 0 ? 4000 : 300))));
       row += rows;
     }
     plan.Build(seqs);
@@ -50,12 +62,15 @@ TEST(AttentionPlan, CoversEachRowHeadAndChunkOnce) {
     for (const AttentionItem& item : plan.items()) {
       for (int32_t r = 0; r < item.tokens; ++r) {
         for (int32_t h = 0; h < item.head_count; ++h) {
-          for (int32_t c = item.chunk_begin; c < item.chunk_end; ++c) ++seen[{item.row_begin + r, item.kv_head, item.head_begin + h, c}];
+          for (int32_t c = item.chunk_begin; c < item.chunk_end; ++c)
+            ++seen[{item.row_begin + r, item.kv_head, item.head_begin + h, c}];
         }
       }
       if (item.split >= 0) {
         EXPECT_EQ(item.chunks(), plan.splits()[item.split].chunks);
-        EXPECT_LE(plan.splits()[item.split].first_state + item.chunks() * AttentionPlan::StateFloats(item.rows(), 64), plan.max_state_floats());
+        EXPECT_LE(plan.splits()[item.split].first_state +
+                      item.chunks() * AttentionPlan::StateFloats(item.rows(), 64),
+                  plan.max_state_floats());
       } else {
         EXPECT_EQ(item.chunk_end, item.chunks());
       }
@@ -64,7 +79,8 @@ TEST(AttentionPlan, CoversEachRowHeadAndChunkOnce) {
     for (const SeqSpan& seq : seqs) {
       for (int32_t r = 0; r < seq.row_count; ++r) {
         const int32_t chunks = (seq.kv_len - seq.row_count + r + 256) / 256;
-        for (int32_t c = 0; c < chunks; ++c) EXPECT_EQ((seen.count({seq.row_begin + r, kv_heads - 1, group - 1, c})), 1u);
+        for (int32_t c = 0; c < chunks; ++c)
+          EXPECT_EQ((seen.count({seq.row_begin + r, kv_heads - 1, group - 1, c})), 1u);
       }
     }
   }

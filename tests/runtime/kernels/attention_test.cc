@@ -1,4 +1,5 @@
-// The fused kernel against the plain-loop reference, and its equalities: batch, chunk, split, workers, code path.
+// The fused kernel against the plain-loop reference, and its equalities: batch, chunk, split,
+// workers, code path.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -11,11 +12,14 @@ namespace quire {
 namespace {
 
 AttentionShape Shape(int32_t heads, int32_t kv_heads, int32_t dim) {
-  return {.num_heads = heads, .num_kv_heads = kv_heads, .head_dim = dim, .scale = 1.0f / std::sqrt(static_cast<float>(dim))};
+  return {.num_heads = heads,
+          .num_kv_heads = kv_heads,
+          .head_dim = dim,
+          .scale = 1.0f / std::sqrt(static_cast<float>(dim))};
 }
 
-// Two f32 evaluations of one formula: sums of up to 1000 products differ in order, exp in 2 ulp. Relative to the
-// largest |v|, which bounds every output.
+// Two f32 evaluations of one formula: sums of up to 1000 products differ in order, exp in 2 ulp.
+// Relative to the largest |v|, which bounds every output.
 constexpr float kTolerance = 2e-5f;
 
 void ExpectNearReference(const AttentionWorld& world, const std::vector<float>& out) {
@@ -40,8 +44,9 @@ TEST(Attention, MatchesReferenceForEveryGroupAndHeadSize) {
     for (int32_t group : {1, 2, 3, 4, 7, 8, 50}) {
       for (int32_t dim : {32, 40, 64, 80, 96, 128, 256}) {
         SCOPED_TRACE(absl::StrCat(KvDTypeName(dtype), " group ", group, " dim ", dim));
-        const AttentionWorld world({.shape = Shape(2 * group, 2, dim), .dtype = dtype},
-                                   {{.id = 1, .kv_len = 70, .rows = 1}, {.id = 2, .kv_len = 133, .rows = 17}});
+        const AttentionWorld world(
+            {.shape = Shape(2 * group, 2, dim), .dtype = dtype},
+            {{.id = 1, .kv_len = 70, .rows = 1}, {.id = 2, .kv_len = 133, .rows = 17}});
         ExpectNearReference(world, world.Run());
       }
     }
@@ -54,7 +59,8 @@ TEST(Attention, PagedMatchesReferenceAcrossBlockEdges) {
       for (int32_t rows : {1, 2, 15, 16, 17, 64, 128}) {
         if (rows > context) continue;
         SCOPED_TRACE(absl::StrCat(KvDTypeName(dtype), " context ", context, " rows ", rows));
-        const AttentionWorld world({.shape = Shape(3, 1, 64), .dtype = dtype}, {{.id = 7, .kv_len = context, .rows = rows}});
+        const AttentionWorld world({.shape = Shape(3, 1, 64), .dtype = dtype},
+                                   {{.id = 7, .kv_len = context, .rows = rows}});
         ExpectNearReference(world, world.Run());
       }
     }
@@ -63,15 +69,21 @@ TEST(Attention, PagedMatchesReferenceAcrossBlockEdges) {
 
 TEST(Attention, EveryCodePathGivesTheSameBits) {
   for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
-    for (const AttentionShape& shape : {Shape(9, 3, 64), Shape(4, 4, 80), Shape(8, 1, 128), Shape(2, 1, 40)}) {
+    for (const AttentionShape& shape :
+         {Shape(9, 3, 64), Shape(4, 4, 80), Shape(8, 1, 128), Shape(2, 1, 40)}) {
       const AttentionWorld world({.shape = shape, .dtype = dtype},
-                                 {{.id = 1, .kv_len = 300, .rows = 1}, {.id = 2, .kv_len = 70, .rows = 3}, {.id = 3, .kv_len = 290, .rows = 40}});
+                                 {{.id = 1, .kv_len = 300, .rows = 1},
+                                  {.id = 2, .kv_len = 70, .rows = 3},
+                                  {.id = 3, .kv_len = 290, .rows = 40}});
       AttentionOptions options = world.KernelOptions();
       options.products = AttentionProducts::kSequential;
       const std::vector<float> expected = world.Run(options);
       for (IsaLevel isa : IsasHere()) {
-        for (AttentionProducts products : {AttentionProducts::kFastest, AttentionProducts::kUkernel}) {
-          SCOPED_TRACE(absl::StrCat(KvDTypeName(dtype), " dim ", shape.head_dim, " ", std::string(IsaName(isa)), " products ", static_cast<int>(products)));
+        for (AttentionProducts products :
+             {AttentionProducts::kFastest, AttentionProducts::kUkernel}) {
+          SCOPED_TRACE(absl::StrCat(KvDTypeName(dtype), " dim ", shape.head_dim, " ",
+                                    std::string(IsaName(isa)), " products ",
+                                    static_cast<int>(products)));
           options.isa = isa;
           options.products = products;
           EXPECT_TRUE(SameBits(world.Run(options), expected));
@@ -90,11 +102,14 @@ TEST(Attention, ChunksGiveTheSameBitsAsOneShot) {
     std::vector<float> got;
     for (int32_t begin = 0; begin < kTokens; begin += chunk) {
       const int32_t end = std::min(begin + chunk, kTokens);
-      if (chunk == 1 && begin % 29 != 0 && begin != 255 && begin != 256) {  // a sample of decode steps
-        got.insert(got.end(), expected.begin() + begin * whole.width(), expected.begin() + end * whole.width());
+      if (chunk == 1 && begin % 29 != 0 && begin != 255 &&
+          begin != 256) {  // a sample of decode steps
+        got.insert(got.end(), expected.begin() + begin * whole.width(),
+                   expected.begin() + end * whole.width());
         continue;
       }
-      const std::vector<float> part = AttentionWorld(options, {{.id = 5, .kv_len = end, .rows = end - begin}}).Run();
+      const std::vector<float> part =
+          AttentionWorld(options, {{.id = 5, .kv_len = end, .rows = end - begin}}).Run();
       got.insert(got.end(), part.begin(), part.end());
     }
     EXPECT_TRUE(SameBits(got, expected)) << "chunk " << chunk;
@@ -103,19 +118,23 @@ TEST(Attention, ChunksGiveTheSameBitsAsOneShot) {
 
 TEST(Attention, RowsDoNotDependOnBatchMates) {
   const WorldOptions options = {.shape = Shape(9, 3, 64)};
-  const std::vector<WorldSeq> seqs = {{.id = 1, .kv_len = 1, .rows = 1}, {.id = 2, .kv_len = 257, .rows = 1},
-                                      {.id = 3, .kv_len = 700, .rows = 1}, {.id = 4, .kv_len = 90, .rows = 90},
+  const std::vector<WorldSeq> seqs = {{.id = 1, .kv_len = 1, .rows = 1},
+                                      {.id = 2, .kv_len = 257, .rows = 1},
+                                      {.id = 3, .kv_len = 700, .rows = 1},
+                                      {.id = 4, .kv_len = 90, .rows = 90},
                                       {.id = 5, .kv_len = 65, .rows = 7}};
   const AttentionWorld together(options, seqs);
   const std::vector<float> out = together.Run();
   for (int32_t i = 0; i < static_cast<int32_t>(seqs.size()); ++i) {
-    EXPECT_TRUE(SameBits(together.RowsOf(out, i), AttentionWorld(options, {seqs[i]}).Run())) << "sequence " << i;
+    EXPECT_TRUE(SameBits(together.RowsOf(out, i), AttentionWorld(options, {seqs[i]}).Run()))
+        << "sequence " << i;
   }
 }
 
 TEST(Attention, WorkersAndSplitsDoNotChangeBits) {
   for (int32_t rows : {1, 5, 40}) {
-    const AttentionWorld world({.shape = Shape(9, 3, 64)}, {{.id = 1, .kv_len = 1200, .rows = rows}, {.id = 2, .kv_len = 40, .rows = 1}});
+    const AttentionWorld world({.shape = Shape(9, 3, 64)}, {{.id = 1, .kv_len = 1200, .rows = rows},
+                                                            {.id = 2, .kv_len = 40, .rows = 1}});
     AttentionOptions options = world.KernelOptions();
     options.split_long_items = false;
     const std::vector<float> expected = world.Run(options);
@@ -123,7 +142,8 @@ TEST(Attention, WorkersAndSplitsDoNotChangeBits) {
       for (bool split : {false, true}) {
         options.workers = workers;
         options.split_long_items = split;
-        EXPECT_TRUE(SameBits(world.Run(options), expected)) << workers << " workers, split " << split << ", rows " << rows;
+        EXPECT_TRUE(SameBits(world.Run(options), expected))
+            << workers << " workers, split " << split << ", rows " << rows;
       }
     }
   }
@@ -131,7 +151,8 @@ TEST(Attention, WorkersAndSplitsDoNotChangeBits) {
 
 TEST(Attention, OneKernelServesManyLayersAndSteps) {
   const WorldOptions options = {.shape = Shape(6, 2, 64)};
-  const AttentionWorld a(options, {{.id = 1, .kv_len = 900, .rows = 1}}), b(options, {{.id = 2, .kv_len = 77, .rows = 20}});
+  const AttentionWorld a(options, {{.id = 1, .kv_len = 900, .rows = 1}}),
+      b(options, {{.id = 2, .kv_len = 77, .rows = 20}});
   const std::vector<float> expected_a = a.Run(), expected_b = b.Run();
   AttentionOptions kernel_options = a.KernelOptions();
   kernel_options.num_layers = 3;
@@ -143,15 +164,18 @@ TEST(Attention, OneKernelServesManyLayersAndSteps) {
     for (const AttentionWorld* world : {&a, &b}) {
       (*kernel)->Plan(world->batch());
       for (int32_t layer = 0; layer < 3; ++layer) {
-        EXPECT_TRUE(SameBits(world->RunWith(**kernel, 2, layer), world == &a ? expected_a : expected_b));
+        EXPECT_TRUE(
+            SameBits(world->RunWith(**kernel, 2, layer), world == &a ? expected_a : expected_b));
       }
     }
   }
 }
 
 TEST(Attention, CountsTheWorkOfAStep) {
-  const AttentionWorld world({.shape = Shape(6, 2, 64)}, {{.id = 1, .kv_len = 65, .rows = 1}, {.id = 2, .kv_len = 3, .rows = 3}});
-  absl::StatusOr<std::unique_ptr<AttentionKernel>> kernel = AttentionKernel::Create(world.KernelOptions());
+  const AttentionWorld world({.shape = Shape(6, 2, 64)}, {{.id = 1, .kv_len = 65, .rows = 1},
+                                                          {.id = 2, .kv_len = 3, .rows = 3}});
+  absl::StatusOr<std::unique_ptr<AttentionKernel>> kernel =
+      AttentionKernel::Create(world.KernelOptions());
   ASSERT_TRUE(kernel.ok());
   (*kernel)->Plan(world.batch());
   EXPECT_EQ((*kernel)->planned_macs(), 2 * (65 + 1 + 2 + 3) * 6 * 64);
@@ -161,7 +185,8 @@ TEST(Attention, CountsTheWorkOfAStep) {
 
 TEST(Attention, RefusesShapesItCannotServe) {
   AttentionOptions options;
-  for (const AttentionShape& shape : {Shape(9, 2, 64), Shape(0, 1, 64), Shape(1, 0, 64), Shape(1, 1, 63), Shape(1, 1, 258), Shape(1, 1, 0)}) {
+  for (const AttentionShape& shape : {Shape(9, 2, 64), Shape(0, 1, 64), Shape(1, 0, 64),
+                                      Shape(1, 1, 63), Shape(1, 1, 258), Shape(1, 1, 0)}) {
     options.shape = shape;
     EXPECT_EQ(AttentionKernel::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
   }

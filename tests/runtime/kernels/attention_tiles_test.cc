@@ -1,5 +1,5 @@
-// The vector code of one attention tile: accuracy of exp2, equal bits on every instruction set, products equal to
-// sequential fma.
+// The vector code of one attention tile: accuracy of exp2, equal bits on every instruction set,
+// products equal to sequential fma.
 #include "runtime/kernels/attention_tiles.h"
 
 #include <bit>
@@ -37,13 +37,15 @@ bool SameBytes(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(AttentionTiles, RunsOnEveryInstructionSetOfThisProcessor) {
-  if (DetectedIsa() < IsaLevel::kAvx512) GTEST_SKIP() << "no AVX-512 here: its tile code is not run";
+  if (DetectedIsa() < IsaLevel::kAvx512)
+    GTEST_SKIP() << "no AVX-512 here: its tile code is not run";
   EXPECT_EQ(IsasHere().size(), 3u);
 }
 
 TEST(AttentionTiles, Exp2IsWithinTwoUlp) {
   std::vector<float> x;
-  for (int32_t i = 0; i < 16 * 20000; ++i) x.push_back(-126.0f + 134.0f * static_cast<float>(i) / (16 * 20000));
+  for (int32_t i = 0; i < 16 * 20000; ++i)
+    x.push_back(-126.0f + 134.0f * static_cast<float>(i) / (16 * 20000));
   for (IsaLevel isa : IsasHere()) {
     std::vector<float> y(x.size());
     AttentionTilesFor(isa).exp2(x.data(), static_cast<int32_t>(x.size()), y.data());
@@ -59,8 +61,22 @@ TEST(AttentionTiles, Exp2IsWithinTwoUlp) {
 
 TEST(AttentionTiles, Exp2OfSpecialValues) {
   for (IsaLevel isa : IsasHere()) {
-    std::vector<float> x = {0.0f, 1.0f, -1.0f, 8.0f, -126.0f, -126.5f, -200.0f, -1e30f, -kInf, kNaN,
-                            std::bit_cast<float>(0x7f812345u), -0.0f, -3.0f, 2.0f, -125.0f, 7.0f};
+    std::vector<float> x = {0.0f,
+                            1.0f,
+                            -1.0f,
+                            8.0f,
+                            -126.0f,
+                            -126.5f,
+                            -200.0f,
+                            -1e30f,
+                            -kInf,
+                            kNaN,
+                            std::bit_cast<float>(0x7f812345u),
+                            -0.0f,
+                            -3.0f,
+                            2.0f,
+                            -125.0f,
+                            7.0f};
     std::vector<float> y(16);
     AttentionTilesFor(isa).exp2(x.data(), 16, y.data());
     const std::vector<float> expected = {1, 2, 0.5f, 256, 0x1p-126f, 0, 0, 0, 0};
@@ -76,9 +92,11 @@ TEST(AttentionTiles, SoftmaxAndFoldGiveTheSameBitsOnEverySet) {
   for (IsaLevel isa : IsasHere()) {
     const AttentionTiles& tiles = AttentionTilesFor(isa);
     std::vector<float> result;
-    std::vector<float> m(2 * kRows, -kInf), l(2 * kRows, 0.0f), o = Noise(2 * kRows * kStride, 3, 1.0f);
+    std::vector<float> m(2 * kRows, -kInf), l(2 * kRows, 0.0f),
+        o = Noise(2 * kRows * kStride, 3, 1.0f);
     const AttentionState first = {m.data(), l.data(), o.data(), kStride};
-    const AttentionState second = {m.data() + kRows, l.data() + kRows, o.data() + kRows * kStride, kStride};
+    const AttentionState second = {m.data() + kRows, l.data() + kRows, o.data() + kRows * kStride,
+                                   kStride};
     for (int32_t visible : {64, 40, 1, -2, 70}) {
       for (const AttentionState& state : {first, second}) {
         std::vector<float> s = Noise(kRows * 64, 40 + visible, 9.0f);
@@ -89,7 +107,8 @@ TEST(AttentionTiles, SoftmaxAndFoldGiveTheSameBitsOnEverySet) {
     tiles.fold(kRows, first, second);
     std::vector<float> out(33);
     tiles.finish(2, 33, first, out.data());
-    for (const std::vector<float>* part : {&m, &l, &o, &out}) result.insert(result.end(), part->begin(), part->end());
+    for (const std::vector<float>* part : {&m, &l, &o, &out})
+      result.insert(result.end(), part->begin(), part->end());
     results.push_back(result);
   }
   for (const std::vector<float>& result : results) EXPECT_TRUE(SameBytes(result, results[0]));
@@ -99,7 +118,8 @@ TEST(AttentionTiles, MaskedTokensGetWeightZeroWhateverTheyHold) {
   for (IsaLevel isa : IsasHere()) {
     std::vector<float> s(2 * 64, kNaN), o(2 * 16, 0.0f), m(2, -kInf), l(2, 0.0f);
     s[0] = s[64] = s[65] = 1.0f;
-    AttentionTilesFor(isa).softmax({.s = s.data(), .rows = 2, .visible = 1, .group = 1}, {m.data(), l.data(), o.data(), 16});
+    AttentionTilesFor(isa).softmax({.s = s.data(), .rows = 2, .visible = 1, .group = 1},
+                                   {m.data(), l.data(), o.data(), 16});
     std::vector<float> expected(2 * 64, 0.0f);
     expected[0] = expected[64] = expected[65] = 1.0f;
     EXPECT_EQ(s, expected);
@@ -123,18 +143,30 @@ TEST(AttentionTiles, OwnProductsEqualSequentialFmaOnEverySet) {
       }
       for (int32_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 13}) {
         for (bool add : {false, true}) {
-          const std::vector<float> a = Noise(rows * depth, 7, 1.0f), start = Noise(rows * (width + 5), 9, 1.0f);
+          const std::vector<float> a = Noise(rows * depth, 7, 1.0f),
+                                   start = Noise(rows * (width + 5), 9, 1.0f);
           std::vector<float> expected = start;
-          TileProduct p = {.a = a.data(), .lda = depth, .b = reinterpret_cast<const std::byte*>(plain.data()),
-                           .ldb = width, .depth = depth, .width = width, .c = expected.data(), .ldc = width + 5, .rows = rows, .add = add, .prefetch = {}};
+          TileProduct p = {.a = a.data(),
+                           .lda = depth,
+                           .b = reinterpret_cast<const std::byte*>(plain.data()),
+                           .ldb = width,
+                           .depth = depth,
+                           .width = width,
+                           .c = expected.data(),
+                           .ldc = width + 5,
+                           .rows = rows,
+                           .add = add,
+                           .prefetch = {}};
           SequentialProduct(p);
           for (IsaLevel isa : IsasHere()) {
             std::vector<float> got = start;
             p.c = got.data();
             p.b = reinterpret_cast<const std::byte*>(paired.data());
-            p.prefetch = {.start = p.b, .rows = depth / 2, .row_bytes = width * 4, .stride = width * 4};
+            p.prefetch = {
+                .start = p.b, .rows = depth / 2, .row_bytes = width * 4, .stride = width * 4};
             AttentionTilesFor(isa).product(p);
-            EXPECT_TRUE(SameBytes(got, expected)) << IsaName(isa) << " " << rows << "x" << width << "x" << depth;
+            EXPECT_TRUE(SameBytes(got, expected))
+                << IsaName(isa) << " " << rows << "x" << width << "x" << depth;
           }
         }
       }
@@ -149,10 +181,12 @@ TEST(AttentionTiles, WidenKeepsEveryPattern) {
       std::vector<uint16_t> paired(kDepth * width);
       for (size_t i = 0; i < paired.size(); ++i) paired[i] = static_cast<uint16_t>(i * 40503u);
       std::vector<float> wide(kDepth * width);
-      AttentionTilesFor(isa).widen(reinterpret_cast<const std::byte*>(paired.data()), kDepth, width, width, wide.data());
+      AttentionTilesFor(isa).widen(reinterpret_cast<const std::byte*>(paired.data()), kDepth, width,
+                                   width, wide.data());
       for (int32_t k = 0; k < kDepth; ++k) {
         for (int32_t n = 0; n < width; ++n) {
-          const uint32_t expected = static_cast<uint32_t>(paired[(k / 2 * width + n) * 2 + k % 2]) << 16;
+          const uint32_t expected = static_cast<uint32_t>(paired[(k / 2 * width + n) * 2 + k % 2])
+                                    << 16;
           EXPECT_EQ(std::bit_cast<uint32_t>(wide[k * width + n]), expected);
         }
       }

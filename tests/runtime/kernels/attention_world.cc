@@ -21,14 +21,16 @@ float Noise(uint64_t key, uint64_t index) {  // in [-1, 1), splitmix64
 
 }  // namespace
 
-AttentionWorld::AttentionWorld(const WorldOptions& options, const std::vector<WorldSeq>& seqs) : options_(options) {
+AttentionWorld::AttentionWorld(const WorldOptions& options, const std::vector<WorldSeq>& seqs)
+    : options_(options) {
   int32_t blocks = 3;  // some stay free
   int32_t rows = 0;
   for (const WorldSeq& seq : seqs) {
     blocks += BlocksFor(seq.kv_len);
     rows += seq.rows;
   }
-  const KvLayout layout = KvLayout::Make(options.dtype, options.shape.num_kv_heads, options.shape.head_dim);
+  const KvLayout layout =
+      KvLayout::Make(options.dtype, options.shape.num_kv_heads, options.shape.head_dim);
   absl::StatusOr<KvPool> pool = KvPool::Create(layout, 1, blocks);
   CHECK_OK(pool.status());
   pool_ = *std::move(pool);
@@ -47,8 +49,12 @@ AttentionWorld::AttentionWorld(const WorldOptions& options, const std::vector<Wo
   q_.resize(static_cast<size_t>(rows) * width());
   int32_t row = 0, table = 0;
   for (const WorldSeq& seq : seqs) {
-    seqs_.push_back({.row_begin = row, .row_count = seq.rows, .kv_len = seq.kv_len, .table_begin = table,
-                     .logits_begin = 0, .logits_count = 0});
+    seqs_.push_back({.row_begin = row,
+                     .row_count = seq.rows,
+                     .kv_len = seq.kv_len,
+                     .table_begin = table,
+                     .logits_begin = 0,
+                     .logits_count = 0});
     AppendSequence(seq, table);
     row += seq.rows;
     table += BlocksFor(seq.kv_len);
@@ -74,12 +80,16 @@ void AttentionWorld::AppendSequence(const WorldSeq& seq, int32_t table_begin) {
     if (options_.edit) options_.edit(seq.id, t, q.data(), k_row, v_row);
     for (int32_t i = 0; i < kv_width; ++i) max_abs_v_ = std::max(max_abs_v_, std::abs(v_row[i]));
     if (const int32_t row = t - (seq.kv_len - seq.rows); row >= 0) {
-      std::copy(q.begin(), q.end(), q_.begin() + static_cast<int64_t>(seqs_.back().row_begin + row) * width());
+      std::copy(q.begin(), q.end(),
+                q_.begin() + static_cast<int64_t>(seqs_.back().row_begin + row) * width());
     }
-    slots.push_back(KvSlot{static_cast<int32_t>(block_ids_[table_begin + t / kBlockTokens]) * kBlockTokens + t % kBlockTokens});
+    slots.push_back(
+        KvSlot{static_cast<int32_t>(block_ids_[table_begin + t / kBlockTokens]) * kBlockTokens +
+               t % kBlockTokens});
   }
-  AppendKv(pool_.Layer(0), {.slots = slots, .k = k.data(), .v = v.data(), .stride = kv_width},
-           {.row_begin = 0, .row_end = seq.kv_len, .head_begin = 0, .head_end = shape.num_kv_heads});
+  AppendKv(
+      pool_.Layer(0), {.slots = slots, .k = k.data(), .v = v.data(), .stride = kv_width},
+      {.row_begin = 0, .row_end = seq.kv_len, .head_begin = 0, .head_end = shape.num_kv_heads});
 }
 
 AttentionOptions AttentionWorld::KernelOptions() const {
@@ -88,7 +98,8 @@ AttentionOptions AttentionWorld::KernelOptions() const {
   options.kv_dtype = options_.dtype;
   options.max_rows = static_cast<int32_t>(q_.size()) / width();
   options.max_seqs = static_cast<int32_t>(seqs_.size());
-  for (const SeqSpan& seq : seqs_) options.context_tokens = std::max(options.context_tokens, seq.kv_len);
+  for (const SeqSpan& seq : seqs_)
+    options.context_tokens = std::max(options.context_tokens, seq.kv_len);
   return options;
 }
 
@@ -99,9 +110,11 @@ std::vector<float> AttentionWorld::Run(const AttentionOptions& options) const {
   return RunWith(**kernel, options.workers);
 }
 
-std::vector<float> AttentionWorld::RunWith(AttentionKernel& kernel, int32_t workers, int32_t layer) const {
+std::vector<float> AttentionWorld::RunWith(AttentionKernel& kernel, int32_t workers,
+                                           int32_t layer) const {
   std::vector<float> out(q_.size(), kNaN);
-  const AttentionIo io = {.q = q_.data(), .q_stride = width(), .out = out.data(), .out_stride = width()};
+  const AttentionIo io = {
+      .q = q_.data(), .q_stride = width(), .out = out.data(), .out_stride = width()};
   std::vector<std::thread> threads;
   for (int32_t worker = 1; worker < workers; ++worker) {
     threads.emplace_back([&, worker] { kernel.Run(worker, layer, pool_.Layer(0), io); });
@@ -113,8 +126,9 @@ std::vector<float> AttentionWorld::RunWith(AttentionKernel& kernel, int32_t work
 
 std::vector<float> AttentionWorld::Reference() const {
   std::vector<float> out(q_.size(), kNaN);
-  AttentionReference(options_.shape, batch_, pool_.Layer(0),
-                     {.q = q_.data(), .q_stride = width(), .out = out.data(), .out_stride = width()});
+  AttentionReference(
+      options_.shape, batch_, pool_.Layer(0),
+      {.q = q_.data(), .q_stride = width(), .out = out.data(), .out_stride = width()});
   return out;
 }
 

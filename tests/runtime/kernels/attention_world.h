@@ -1,5 +1,6 @@
-// A small paged KV cache with known contents and a step over it, for attention tests. The data of a token depend on
-// (sequence id, position) alone, so the same sequence can be met in any batch, chunk or block table.
+// A small paged KV cache with known contents and a step over it, for attention tests. The data of a
+// token depend on (sequence id, position) alone, so the same sequence can be met in any batch,
+// chunk or block table.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ struct WorldSeq {
 struct WorldOptions {
   AttentionShape shape;
   KvDType dtype = KvDType::kBF16;
-  float fill = 0.0f;             // of the whole pool before anything is appended
-  uint32_t shuffle = 0;          // != 0: block ids in this order
+  float fill = 0.0f;     // of the whole pool before anything is appended
+  uint32_t shuffle = 0;  // != 0: block ids in this order
   // Edits the rows of a token of one sequence: q, k, v.
   std::function<void(int32_t id, int32_t position, float* q, float* k, float* v)> edit = {};
 };
@@ -40,7 +41,8 @@ class AttentionWorld {
   AttentionWorld(const WorldOptions& options, const std::vector<WorldSeq>& seqs);
 
   AttentionOptions KernelOptions() const;
-  // All rows, by a kernel made from `options` and its number of workers. [rows][num_heads * head_dim].
+  // All rows, by a kernel made from `options` and its number of workers. [rows][num_heads *
+  // head_dim].
   std::vector<float> Run(const AttentionOptions& options) const;
   std::vector<float> Run() const { return Run(KernelOptions()); }
   std::vector<float> RunWith(AttentionKernel& kernel, int32_t workers, int32_t layer = 0) const;

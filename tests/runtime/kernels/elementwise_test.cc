@@ -1,6 +1,6 @@
-// RMSNorm, SwiGLU and rotary positions: against double precision, and the same bits on every Highway target.
+// RMSNorm, SwiGLU and rotary positions: against double precision, and the same bits on every
+// Highway target.
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <cstring>
@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "runtime/kernels/hwy_targets.h"
 #include "runtime/kernels/rms_norm.h"
 #include "runtime/kernels/rope.h"
 #include "runtime/kernels/swiglu.h"
@@ -50,7 +51,8 @@ TEST_P(RmsNormWidth, MatchesDoublePrecision) {
   double sum = 0;
   for (float v : x) sum += double{v} * v;
   const double scale = 1 / std::sqrt(sum / n + 1e-5);
-  for (int32_t i = 0; i < n; ++i) EXPECT_NEAR(out[i], x[i] * scale * w[i], 1e-6 * std::abs(x[i] * scale * w[i]) + 1e-12);
+  for (int32_t i = 0; i < n; ++i)
+    EXPECT_NEAR(out[i], x[i] * scale * w[i], 1e-6 * std::abs(x[i] * scale * w[i]) + 1e-12);
 }
 
 TEST_P(RmsNormWidth, GivesTheSameBitsOnEveryTarget) {
@@ -101,7 +103,8 @@ TEST(SwiGlu, MatchesDoublePrecision) {
   SwiGlu(gate.data(), up.data(), static_cast<int32_t>(gate.size()), out.data());
   for (size_t i = 0; i < gate.size(); ++i) {
     const double expected = gate[i] / (1 + std::exp(-double{gate[i]})) * up[i];
-    // The exponent -g log2(e) is rounded once, so the error grows with |g|; beyond 88 the result is zero.
+    // The exponent -g log2(e) is rounded once, so the error grows with |g|; beyond 88 the result is
+    // zero.
     const double relative = 1e-6 + 1e-7 * std::abs(gate[i]);
     EXPECT_NEAR(out[i], expected, relative * std::abs(expected) + 1e-34) << gate[i];
   }
@@ -140,8 +143,12 @@ struct RopeCase {
 class Rope : public testing::TestWithParam<RopeCase> {
  protected:
   RopeOptions Options() const {
-    return {.pairs = GetParam().pairs, .dims = GetParam().dims, .context_tokens = 9000, .theta = 100000.0,
-            .scale = 1.0, .factors = {}};
+    return {.pairs = GetParam().pairs,
+            .dims = GetParam().dims,
+            .context_tokens = 9000,
+            .theta = 100000.0,
+            .scale = 1.0,
+            .factors = {}};
   }
 };
 

@@ -64,8 +64,10 @@ void ExpectRowsStored(const Fixture& f) {
       for (int32_t dim = 0; dim < layout.head_dim; ++dim) {
         const size_t source = row * f.width + head * layout.head_dim + dim;
         const int32_t token = OffsetOf(f.slots[row]);
-        ASSERT_EQ(Read(layout, k, layout.KIndex(token, dim)), Stored(layout.dtype, f.k[source])) << "row " << row << " dim " << dim;
-        ASSERT_EQ(Read(layout, v, layout.VIndex(token, dim)), Stored(layout.dtype, f.v[source])) << "row " << row << " dim " << dim;
+        ASSERT_EQ(Read(layout, k, layout.KIndex(token, dim)), Stored(layout.dtype, f.k[source]))
+            << "row " << row << " dim " << dim;
+        ASSERT_EQ(Read(layout, v, layout.VIndex(token, dim)), Stored(layout.dtype, f.v[source]))
+            << "row " << row << " dim " << dim;
       }
     }
   }
@@ -79,7 +81,11 @@ TEST(KvAppend, WritesEachRowIntoItsSlot) {
       for (int32_t i = 0; i < 9; ++i) slots.push_back(i);            // the next one, opened
       slots.push_back(3 * 64 + 17);                                  // a decode row
       const Fixture f = Make(dtype, 2, dim, slots);
-      AppendKv(f.pool.Layer(0), f.rows(), {.row_begin = 0, .row_end = static_cast<int32_t>(slots.size()), .head_begin = 0, .head_end = 2});
+      AppendKv(f.pool.Layer(0), f.rows(),
+               {.row_begin = 0,
+                .row_end = static_cast<int32_t>(slots.size()),
+                .head_begin = 0,
+                .head_end = 2});
       ExpectRowsStored(f);
     }
   }
@@ -92,12 +98,15 @@ TEST(KvAppend, OpeningABlockZeroesTheValuesItDoesNotWrite) {
         std::vector<int32_t> slots;
         for (int32_t i = 0; i < count; ++i) slots.push_back(64 + i);
         const Fixture f = Make(dtype, 1, dim, slots);
-        AppendKv(f.pool.Layer(0), f.rows(), {.row_begin = 0, .row_end = count, .head_begin = 0, .head_end = 1});
+        AppendKv(f.pool.Layer(0), f.rows(),
+                 {.row_begin = 0, .row_end = count, .head_begin = 0, .head_end = 1});
         ExpectRowsStored(f);
         const KvLayout& layout = f.pool.layout();
         for (int32_t token = count; token < 64; ++token) {
           for (int32_t d = 0; d < dim; ++d) {
-            ASSERT_EQ(Read(layout, f.pool.Layer(0).VTile(BlockId{1}, 0), layout.VIndex(token, d)), 0.0f) << "token " << token;
+            ASSERT_EQ(Read(layout, f.pool.Layer(0).VTile(BlockId{1}, 0), layout.VIndex(token, d)),
+                      0.0f)
+                << "token " << token;
           }
         }
       }
@@ -105,47 +114,63 @@ TEST(KvAppend, OpeningABlockZeroesTheValuesItDoesNotWrite) {
   }
 }
 
-// Any split of rows and heads over workers, in any order, stores the same bytes: no call writes what is not its own.
+// Any split of rows and heads over workers, in any order, stores the same bytes: no call writes
+// what is not its own.
 TEST(KvAppend, PartsInAnyOrderStoreTheSameBytes) {
   for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
     std::vector<int32_t> slots;
     for (int32_t i = 0; i < 37; ++i) slots.push_back(64 + i);
     const Fixture whole = Make(dtype, 2, 64, slots), parts = Make(dtype, 2, 64, slots);
-    AppendKv(whole.pool.Layer(0), whole.rows(), {.row_begin = 0, .row_end = 37, .head_begin = 0, .head_end = 2});
+    AppendKv(whole.pool.Layer(0), whole.rows(),
+             {.row_begin = 0, .row_end = 37, .head_begin = 0, .head_end = 2});
     for (int32_t head : {1, 0}) {
       for (int32_t begin : {30, 5, 0, 12, 11}) {
-        const int32_t end = begin == 30 ? 37 : begin == 5 ? 11 : begin == 0 ? 5 : begin == 12 ? 30 : 12;
-        AppendKv(parts.pool.Layer(0), parts.rows(), {.row_begin = begin, .row_end = end, .head_begin = head, .head_end = head + 1});
+        const int32_t end = begin == 30   ? 37
+                            : begin == 5  ? 11
+                            : begin == 0  ? 5
+                            : begin == 12 ? 30
+                                          : 12;
+        AppendKv(parts.pool.Layer(0), parts.rows(),
+                 {.row_begin = begin, .row_end = end, .head_begin = head, .head_end = head + 1});
       }
     }
-    EXPECT_EQ(std::memcmp(whole.pool.Layer(0).data, parts.pool.Layer(0).data, whole.pool.layout().block_bytes() * 4), 0);
+    EXPECT_EQ(std::memcmp(whole.pool.Layer(0).data, parts.pool.Layer(0).data,
+                          whole.pool.layout().block_bytes() * 4),
+              0);
   }
 }
 
 TEST(KvAppend, LeavesOtherTokensOfAnOpenBlockAlone) {
   for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
     const Fixture f = Make(dtype, 1, 64, {64 + 5, 64 + 6, 64 + 7});
-    AppendKv(f.pool.Layer(0), f.rows(), {.row_begin = 0, .row_end = 3, .head_begin = 0, .head_end = 1});
+    AppendKv(f.pool.Layer(0), f.rows(),
+             {.row_begin = 0, .row_end = 3, .head_begin = 0, .head_end = 1});
     ExpectRowsStored(f);
     const KvLayout& layout = f.pool.layout();
     for (int32_t token : {0, 4, 8, 63}) {
-      EXPECT_TRUE(std::isnan(Read(layout, f.pool.Layer(0).KTile(BlockId{1}, 0), layout.KIndex(token, 11))));
-      EXPECT_TRUE(std::isnan(Read(layout, f.pool.Layer(0).VTile(BlockId{1}, 0), layout.VIndex(token, 11))));
+      EXPECT_TRUE(
+          std::isnan(Read(layout, f.pool.Layer(0).KTile(BlockId{1}, 0), layout.KIndex(token, 11))));
+      EXPECT_TRUE(
+          std::isnan(Read(layout, f.pool.Layer(0).VTile(BlockId{1}, 0), layout.VIndex(token, 11))));
     }
   }
 }
 
-// Every upper half with lower halves around the rounding tie, at every vector position and in the scalar tail.
+// Every upper half with lower halves around the rounding tie, at every vector position and in the
+// scalar tail.
 TEST(KvAppendRows, EveryInstructionSetRoundsAlike) {
   std::vector<float> values;
   for (uint32_t upper = 0; upper < 0x10000; ++upper) {
-    for (uint32_t lower : {0x0000u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) values.push_back(std::bit_cast<float>(upper << 16 | lower));
+    for (uint32_t lower : {0x0000u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
+      values.push_back(std::bit_cast<float>(upper << 16 | lower));
   }
   const int32_t count = static_cast<int32_t>(values.size());
   std::vector<uint32_t> expected(count);
   for (int32_t i = 0; i < count; ++i) {
     const uint32_t bits = std::bit_cast<uint32_t>(values[i]);
-    const uint32_t half = std::isnan(values[i]) ? (bits >> 16 | 0x40) : std::bit_cast<uint32_t>(Stored(KvDType::kBF16, values[i])) >> 16;
+    const uint32_t half = std::isnan(values[i])
+                              ? (bits >> 16 | 0x40)
+                              : std::bit_cast<uint32_t>(Stored(KvDType::kBF16, values[i])) >> 16;
     expected[i] = half;
   }
   for (IsaLevel isa : {IsaLevel::kScalar, IsaLevel::kAvx2, IsaLevel::kAvx512}) {
@@ -154,8 +179,10 @@ TEST(KvAppendRows, EveryInstructionSetRoundsAlike) {
     std::vector<uint32_t> packed(count - 1), pairs(count / 2);
     rows.pack_rows(values.data(), values.data() + 1, count - 1, packed.data());
     rows.pack_neighbours(values.data(), count / 2, pairs.data());
-    for (int32_t i = 0; i < count - 1; ++i) ASSERT_EQ(packed[i], expected[i] | expected[i + 1] << 16) << i;
-    for (int32_t i = 0; i < count / 2; ++i) ASSERT_EQ(pairs[i], expected[2 * i] | expected[2 * i + 1] << 16) << i;
+    for (int32_t i = 0; i < count - 1; ++i)
+      ASSERT_EQ(packed[i], expected[i] | expected[i + 1] << 16) << i;
+    for (int32_t i = 0; i < count / 2; ++i)
+      ASSERT_EQ(pairs[i], expected[2 * i] | expected[2 * i + 1] << 16) << i;
     std::vector<uint32_t> tail(5, 0);
     rows.pack_neighbours(values.data() + 1000, 3, tail.data());
     EXPECT_EQ(tail[2], expected[1004] | expected[1005] << 16);
@@ -166,10 +193,15 @@ TEST(KvAppendRows, EveryInstructionSetRoundsAlike) {
 TEST(KvAppend, RoundsToNearestEvenAndKeepsNaNAndInfinity) {
   Fixture f = Make(KvDType::kBF16, 1, 32, {0});
   const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<uint32_t> given = {0x3f808000, 0x3f818000, 0x3f808001, 0x7f7fffff, 0x7f800001, 0xffc00000, 0x00000001, 0x80000000};
+  const std::vector<uint32_t> given = {0x3f808000, 0x3f818000, 0x3f808001, 0x7f7fffff,
+                                       0x7f800001, 0xffc00000, 0x00000001, 0x80000000};
   for (size_t i = 0; i < given.size(); ++i) f.k[i] = std::bit_cast<float>(given[i]);
-  AppendKv(f.pool.Layer(0), f.rows(), {.row_begin = 0, .row_end = 1, .head_begin = 0, .head_end = 1});
-  const auto at = [&](int32_t dim) { return Read(f.pool.layout(), f.pool.Layer(0).KTile(BlockId{0}, 0), f.pool.layout().KIndex(0, dim)); };
+  AppendKv(f.pool.Layer(0), f.rows(),
+           {.row_begin = 0, .row_end = 1, .head_begin = 0, .head_end = 1});
+  const auto at = [&](int32_t dim) {
+    return Read(f.pool.layout(), f.pool.Layer(0).KTile(BlockId{0}, 0),
+                f.pool.layout().KIndex(0, dim));
+  };
   EXPECT_EQ(at(0), std::bit_cast<float>(0x3f800000));  // tie to even
   EXPECT_EQ(at(1), std::bit_cast<float>(0x3f820000));
   EXPECT_EQ(at(2), std::bit_cast<float>(0x3f810000));

@@ -6,8 +6,9 @@
 #include "runtime/kernels/pack.h"
 #include "tests/runtime/kernels/quant_blocks.h"
 
-// DequantizeBlocks is checked against another implementation; the parts of a block are told from it by changing the
-// block: with d = 1, no minimum and sub-block scales of 1 the values are the codes, and so on.
+// DequantizeBlocks is checked against another implementation; the parts of a block are told from it
+// by changing the block: with d = 1, no minimum and sub-block scales of 1 the values are the codes,
+// and so on.
 namespace quire {
 namespace {
 

@@ -1,5 +1,5 @@
-// The linear product by its definition, out of file blocks and without panels: what every kernel must equal bit
-// for bit. Slow; for tests.
+// The linear product by its definition, out of file blocks and without panels: what every kernel
+// must equal bit for bit. Slow; for tests.
 #pragma once
 
 #include <cstddef>

@@ -27,12 +27,24 @@ class Activations {
     std::normal_distribution<float> normal;
     for (int32_t i = 0; i < rows * cols; ++i) {
       switch (kind) {
-        case Acts::kNormal: x[i] = normal(rng); break;
-        case Acts::kAllPlus127: x[i] = 1.0f; break;
-        case Acts::kAllMinus127: x[i] = -1.0f; break;
-        case Acts::kAlternating: x[i] = i % 2 == 0 ? 1.0f : -1.0f; break;
-        case Acts::kZero: x[i] = 0.0f; break;
-        case Acts::kOneOutlier: x[i] = i % 32 == 5 ? 1000.0f : normal(rng); break;
+        case Acts::kNormal:
+          x[i] = normal(rng);
+          break;
+        case Acts::kAllPlus127:
+          x[i] = 1.0f;
+          break;
+        case Acts::kAllMinus127:
+          x[i] = -1.0f;
+          break;
+        case Acts::kAlternating:
+          x[i] = i % 2 == 0 ? 1.0f : -1.0f;
+          break;
+        case Acts::kZero:
+          x[i] = 0.0f;
+          break;
+        case Acts::kOneOutlier:
+          x[i] = i % 32 == 5 ? 1000.0f : normal(rng);
+          break;
       }
     }
     view = MakeActRows(quantized_.bytes(), rows, cols, x, cols);
@@ -44,10 +56,12 @@ class Activations {
   GuardedBuffer f32_, quantized_;
 };
 
-std::vector<float> Product(IsaLevel isa, const PackedMatrix& w, const ActRows& act, PanelRange panels) {
+std::vector<float> Product(IsaLevel isa, const PackedMatrix& w, const ActRows& act,
+                           PanelRange panels) {
   const auto size = static_cast<size_t>(act.rows) * static_cast<size_t>(w.rows);
   const GuardedBuffer out(size * sizeof(float));
-  std::memset(out.bytes().data(), 0xab, out.bytes().size());  // what a kernel does not write stays recognisable
+  std::memset(out.bytes().data(), 0xab,
+              out.bytes().size());  // what a kernel does not write stays recognisable
   const GuardedBuffer scratch(LinearScratchBytes());
   auto* y = reinterpret_cast<float*>(out.bytes().data());
   LinearWith(LinearKernelsOf(isa), {w, panels, act, {y, w.rows}, scratch.bytes()});
@@ -72,7 +86,8 @@ std::vector<DType> AllTypes() {
   return types;
 }
 
-std::vector<float> Reference(DType type, const std::vector<std::byte>& file, int32_t n, const ActRows& act) {
+std::vector<float> Reference(DType type, const std::vector<std::byte>& file, int32_t n,
+                             const ActRows& act) {
   std::vector<float> y(static_cast<size_t>(act.rows) * static_cast<size_t>(n));
   const size_t row_bytes = RowBytes(type, act.cols);
   for (int32_t o = 0; o < n; ++o) {
@@ -87,7 +102,8 @@ std::vector<float> Reference(DType type, const std::vector<std::byte>& file, int
     for (int32_t r = 0; r < act.rows; ++r) {
       const std::span<const float> x(act.f32 + r * act.f32_stride, static_cast<size_t>(act.cols));
       y[static_cast<size_t>(r) * static_cast<size_t>(n) + static_cast<size_t>(o)] =
-          UsesQuantizedActivations(type) ? ReferenceOutput(type, decoded, act, r) : ReferenceFloatOutput(values, x);
+          UsesQuantizedActivations(type) ? ReferenceOutput(type, decoded, act, r)
+                                         : ReferenceFloatOutput(values, x);
     }
   }
   return y;
@@ -106,7 +122,8 @@ TEST_P(LinearOfType, EveryLevelGivesTheBitsOfTheDefinition) {
       const Activations act(m, k, Acts::kNormal);
       const std::vector<uint32_t> wanted = BitsOf(Reference(type, file, n, act.view));
       for (const IsaLevel isa : LevelsHere()) {
-        EXPECT_EQ(BitsOf(Product(isa, w.matrix, act.view)), wanted) << IsaName(isa) << ' ' << n << 'x' << k << " M " << m;
+        EXPECT_EQ(BitsOf(Product(isa, w.matrix, act.view)), wanted)
+            << IsaName(isa) << ' ' << n << 'x' << k << " M " << m;
       }
     }
   }
@@ -115,17 +132,18 @@ TEST_P(LinearOfType, EveryLevelGivesTheBitsOfTheDefinition) {
 TEST_P(LinearOfType, HardWeightsAndActivationsGiveTheBitsOfTheDefinition) {
   const DType type = GetParam();
   const int32_t n = 32, k = 512, m = 19;
-  for (const BlockKind kind :
-       {BlockKind::kExtremeScales, BlockKind::kLargestCodes, BlockKind::kSmallestCodes, BlockKind::kRandom}) {
+  for (const BlockKind kind : {BlockKind::kExtremeScales, BlockKind::kLargestCodes,
+                               BlockKind::kSmallestCodes, BlockKind::kRandom}) {
     const std::vector<std::byte> file = RandomBlocks(type, n, k, kind, 2);
     const PackedWeights w(type, n, k, file);
-    for (const Acts acts :
-         {Acts::kAllPlus127, Acts::kAllMinus127, Acts::kAlternating, Acts::kZero, Acts::kOneOutlier}) {
+    for (const Acts acts : {Acts::kAllPlus127, Acts::kAllMinus127, Acts::kAlternating, Acts::kZero,
+                            Acts::kOneOutlier}) {
       const Activations act(m, k, acts);
       const std::vector<uint32_t> wanted = BitsOf(Reference(type, file, n, act.view));
       for (const IsaLevel isa : LevelsHere()) {
         EXPECT_EQ(BitsOf(Product(isa, w.matrix, act.view)), wanted)
-            << IsaName(isa) << " weights " << static_cast<int>(kind) << " activations " << static_cast<int>(acts);
+            << IsaName(isa) << " weights " << static_cast<int>(kind) << " activations "
+            << static_cast<int>(acts);
       }
     }
   }
@@ -133,7 +151,9 @@ TEST_P(LinearOfType, HardWeightsAndActivationsGiveTheBitsOfTheDefinition) {
 
 TEST_P(LinearOfType, RowsDoNotDependOnTheirNumber) {
   const DType type = GetParam();
-  const int32_t n = 48, k = type == DType::kQ4_K || type == DType::kQ5_K || type == DType::kQ6_K ? 1024 : 1056;
+  const int32_t n = 48, k = type == DType::kQ4_K || type == DType::kQ5_K || type == DType::kQ6_K
+                                ? 1024
+                                : 1056;
   const PackedWeights w(type, n, k, RandomBlocks(type, n, k, BlockKind::kRandom, 3));
   const Activations act(260, k, Acts::kNormal);
   for (const IsaLevel isa : LevelsHere()) {
@@ -142,7 +162,8 @@ TEST_P(LinearOfType, RowsDoNotDependOnTheirNumber) {
     for (const int32_t m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 127}) {
       const int32_t first = 260 - m;
       const std::vector<uint32_t> some = BitsOf(Product(isa, w.matrix, act.view.Slice(first, m)));
-      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + first * n)) << IsaName(isa) << " M " << m;
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + first * n))
+          << IsaName(isa) << " M " << m;
     }
   }
 }
@@ -150,14 +171,16 @@ TEST_P(LinearOfType, RowsDoNotDependOnTheirNumber) {
 TEST_P(LinearOfType, LevelsAgreeOnModelShapes) {
   const DType type = GetParam();
   const std::vector<IsaLevel> levels = LevelsHere();
-  if (levels.size() < 3) GTEST_SKIP() << "needs avx2 and avx512; this machine has " << IsaName(DetectedIsa());
+  if (levels.size() < 3)
+    GTEST_SKIP() << "needs avx2 and avx512; this machine has " << IsaName(DetectedIsa());
   const int32_t block = TraitsOf(type).block_elements;
   for (const auto& [n, k] : {std::pair{960, 576}, {576, 1536}, {192, 2080}, {192, 256}}) {
     if (k % block != 0) continue;
     const PackedWeights w(type, n, k, RandomBlocks(type, n, k, BlockKind::kRandom, 4));
     for (const int32_t m : {1, 4, 32, 127}) {
       const Activations act(m, k, Acts::kNormal);
-      EXPECT_EQ(BitsOf(Product(IsaLevel::kAvx512, w.matrix, act.view)), BitsOf(Product(IsaLevel::kAvx2, w.matrix, act.view)))
+      EXPECT_EQ(BitsOf(Product(IsaLevel::kAvx512, w.matrix, act.view)),
+                BitsOf(Product(IsaLevel::kAvx2, w.matrix, act.view)))
           << n << 'x' << k << " M " << m;
     }
   }
@@ -180,7 +203,8 @@ TEST_P(LinearOfType, WritesOnlyTheAskedPanelsAndNoPadding) {
       for (int32_t i = 0; i < n * m; ++i) {
         const int32_t panel = i % n / kPanelRows;
         const bool asked = panel >= panels.begin && panel < panels.end;
-        ASSERT_EQ(part[static_cast<size_t>(i)], asked ? all[static_cast<size_t>(i)] : untouched) << IsaName(isa) << i;
+        ASSERT_EQ(part[static_cast<size_t>(i)], asked ? all[static_cast<size_t>(i)] : untouched)
+            << IsaName(isa) << i;
       }
     }
   }
@@ -203,8 +227,9 @@ TEST_P(LinearOfType, HintOfWhatIsReadNextChangesNoBit) {
   }
 }
 
-// Relative RMS error against f64 products of the dequantised weights with the f32 activations. What remains for
-// quantised types is the rounding of activations to 8 bits: 127 steps to the largest of 32 normal values.
+// Relative RMS error against f64 products of the dequantised weights with the f32 activations. What
+// remains for quantised types is the rounding of activations to 8 bits: 127 steps to the largest of
+// 32 normal values.
 TEST_P(LinearOfType, StaysNearTheExactProduct) {
   const DType type = GetParam();
   const int32_t n = 64, k = 1536, m = 8;
@@ -215,10 +240,12 @@ TEST_P(LinearOfType, StaysNearTheExactProduct) {
   std::vector<float> values(static_cast<size_t>(k));
   double error = 0, norm = 0;
   for (int32_t o = 0; o < n; ++o) {
-    DequantizeBlocks(type, file.data() + RowBytes(type, k) * static_cast<size_t>(o), k, values.data());
+    DequantizeBlocks(type, file.data() + RowBytes(type, k) * static_cast<size_t>(o), k,
+                     values.data());
     for (int32_t r = 0; r < m; ++r) {
       double exact = 0;
-      for (int32_t i = 0; i < k; ++i) exact += double{values[static_cast<size_t>(i)]} * double{act.view.f32[r * k + i]};
+      for (int32_t i = 0; i < k; ++i)
+        exact += double{values[static_cast<size_t>(i)]} * double{act.view.f32[r * k + i]};
       error += std::pow(exact - double{y[static_cast<size_t>(r * n + o)]}, 2);
       norm += exact * exact;
     }
@@ -235,7 +262,8 @@ TEST_P(LinearOfType, NanInOneRowStaysInThatRow) {
   const_cast<float*>(poisoned.view.f32)[4 * k + 100] = std::numeric_limits<float>::quiet_NaN();
   if (UsesQuantizedActivations(type)) QuantizeRows(poisoned.view, 0, m);
   for (const IsaLevel isa : LevelsHere()) {
-    const std::vector<float> a = Product(isa, w.matrix, clean.view), b = Product(isa, w.matrix, poisoned.view);
+    const std::vector<float> a = Product(isa, w.matrix, clean.view),
+                             b = Product(isa, w.matrix, poisoned.view);
     for (int32_t i = 0; i < n * m; ++i) {
       const float v = b[static_cast<size_t>(i)];
       if (i / n == 4) {
@@ -252,7 +280,8 @@ INSTANTIATE_TEST_SUITE_P(Types, LinearOfType, testing::ValuesIn(AllTypes()),
 
 TEST(Linear, UsesTheActiveLevel) {
   const int32_t n = 32, k = 64, m = 3;
-  const PackedWeights w(DType::kQ4_1, n, k, RandomBlocks(DType::kQ4_1, n, k, BlockKind::kRandom, 8));
+  const PackedWeights w(DType::kQ4_1, n, k,
+                        RandomBlocks(DType::kQ4_1, n, k, BlockKind::kRandom, 8));
   const Activations act(m, k, Acts::kNormal);
   std::vector<float> y(static_cast<size_t>(n * m));
   const GuardedBuffer scratch(LinearScratchBytes());
@@ -261,8 +290,10 @@ TEST(Linear, UsesTheActiveLevel) {
 }
 
 TEST(Linear, LevelsNotRunHereAreNamed) {
-  if (DetectedIsa() < IsaLevel::kAvx2) GTEST_SKIP() << "NOT RUN: avx2 and avx512 kernels, this processor has neither";
-  if (DetectedIsa() < IsaLevel::kAvx512) GTEST_SKIP() << "NOT RUN: avx512 kernels, this processor has no VNNI";
+  if (DetectedIsa() < IsaLevel::kAvx2)
+    GTEST_SKIP() << "NOT RUN: avx2 and avx512 kernels, this processor has neither";
+  if (DetectedIsa() < IsaLevel::kAvx512)
+    GTEST_SKIP() << "NOT RUN: avx512 kernels, this processor has no VNNI";
   EXPECT_EQ(LevelsHere().size(), 3u);
 }
 

@@ -1,6 +1,8 @@
-// Every pass against its plain definition, bit for bit, on every instruction set that was built and runs here.
+// Every pass against its plain definition, bit for bit, on every instruction set that was built and
+// runs here.
 #include "runtime/kernels/logit_scan.h"
-#include "runtime/kernels/hwy_targets.h"
+
+#include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
@@ -8,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-#include <hwy/targets.h>
+#include "runtime/kernels/hwy_targets.h"
 
 namespace quire {
 namespace {
@@ -37,7 +38,8 @@ class LogitScan : public testing::TestWithParam<int64_t> {
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
 };
 
-INSTANTIATE_TEST_SUITE_P(AllTargets, LogitScan, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+INSTANTIATE_TEST_SUITE_P(AllTargets, LogitScan,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
                          [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
 
 TEST_P(LogitScan, ExponentialsEqualTheirDefinitionAndTheLibrary) {
@@ -84,8 +86,10 @@ TEST_P(LogitScan, CollectsIdsAndValuesAscending) {
       const size_t room = x.size() + kScanPad;
       std::vector<int32_t> ids(room), want_ids(room);
       std::vector<float> values(room), want_values(room);
-      const int32_t n = CollectAtLeast(x.data(), count, threshold, 512, {ids.data(), values.data()});
-      ASSERT_EQ(n, CollectAtLeastRef(x.data(), count, threshold, 512, {want_ids.data(), want_values.data()}));
+      const int32_t n =
+          CollectAtLeast(x.data(), count, threshold, 512, {ids.data(), values.data()});
+      ASSERT_EQ(n, CollectAtLeastRef(x.data(), count, threshold, 512,
+                                     {want_ids.data(), want_values.data()}));
       for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
         ASSERT_EQ(ids[i], want_ids[i]);
         ASSERT_EQ(values[i], want_values[i]);

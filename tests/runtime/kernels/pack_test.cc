@@ -44,7 +44,8 @@ TEST(Dequantize, GivesTheBitsOfTheReferencePackage) {
     std::memcpy(wanted.data(), value_bytes.data(), value_bytes.size());
     ASSERT_FALSE(wanted.empty()) << name;
     ASSERT_EQ(wanted.size() / traits->block_elements * traits->block_bytes, blocks.size()) << name;
-    EXPECT_EQ(Dequantized(traits->type, blocks, static_cast<int64_t>(wanted.size())), wanted) << name;
+    EXPECT_EQ(Dequantized(traits->type, blocks, static_cast<int64_t>(wanted.size())), wanted)
+        << name;
   }
   EXPECT_EQ(types, 10);
 }
@@ -57,7 +58,8 @@ TEST(Dequantize, CopiesF32) {
 
 TEST(Pack, RowReadBackHasTheBitsOfItsFileData) {
   for (const DTypeTraits& traits : kDTypes) {
-    for (const BlockKind kind : {BlockKind::kRandom, BlockKind::kExtremeScales, BlockKind::kLargestCodes}) {
+    for (const BlockKind kind :
+         {BlockKind::kRandom, BlockKind::kExtremeScales, BlockKind::kLargestCodes}) {
       for (const int32_t blocks : {1, 3}) {
         const int32_t rows = 37, cols = blocks * std::max(traits.block_elements, 8);
         const std::vector<std::byte> file = RandomBlocks(traits.type, rows, cols, kind, 7);
@@ -65,7 +67,8 @@ TEST(Pack, RowReadBackHasTheBitsOfItsFileData) {
         for (int32_t row = 0; row < rows; ++row) {
           std::vector<float> got(static_cast<size_t>(cols));
           UnpackRow(packed.matrix, row, got.data());
-          const auto src = std::span(file).subspan(RowBytes(traits.type, cols) * static_cast<size_t>(row));
+          const auto src =
+              std::span(file).subspan(RowBytes(traits.type, cols) * static_cast<size_t>(row));
           ASSERT_EQ(BitsOf(got), BitsOf(Dequantized(traits.type, src, cols)))
               << traits.name << " row " << row << " of " << cols;
         }
@@ -77,14 +80,16 @@ TEST(Pack, RowReadBackHasTheBitsOfItsFileData) {
 TEST(Pack, PanelRangesAddUpToTheWholeMatrix) {
   for (const DTypeTraits& traits : kDTypes) {
     const int32_t rows = 90, cols = 256;
-    const std::vector<std::byte> file = RandomBlocks(traits.type, rows, cols, BlockKind::kRandom, 3);
+    const std::vector<std::byte> file =
+        RandomBlocks(traits.type, rows, cols, BlockKind::kRandom, 3);
     const PackedWeights whole(traits.type, rows, cols, file);
     GuardedBuffer parts(PackedBytes(traits.type, rows, cols));
     std::memset(parts.bytes().data(), 0xee, parts.bytes().size());
     for (const auto& [begin, end] : {std::pair{4, 6}, {0, 1}, {1, 4}}) {
       PackPanels(file, whole.matrix, begin, end, parts.bytes().data());
     }
-    EXPECT_EQ(std::memcmp(parts.bytes().data(), whole.memory.bytes().data(), parts.bytes().size()), 0)
+    EXPECT_EQ(std::memcmp(parts.bytes().data(), whole.memory.bytes().data(), parts.bytes().size()),
+              0)
         << traits.name;
   }
 }
@@ -92,10 +97,12 @@ TEST(Pack, PanelRangesAddUpToTheWholeMatrix) {
 TEST(Pack, ReadsNothingBeyondTheFileData) {
   for (const DTypeTraits& traits : kDTypes) {
     const int32_t rows = 17, cols = 256;
-    const std::vector<std::byte> file = RandomBlocks(traits.type, rows, cols, BlockKind::kRandom, 5);
+    const std::vector<std::byte> file =
+        RandomBlocks(traits.type, rows, cols, BlockKind::kRandom, 5);
     const GuardedBuffer source(file.size());
     std::memcpy(source.bytes().data(), file.data(), file.size());
-    const PackedWeights a(traits.type, rows, cols, source.bytes()), b(traits.type, rows, cols, file);
+    const PackedWeights a(traits.type, rows, cols, source.bytes()),
+        b(traits.type, rows, cols, file);
     EXPECT_EQ(std::memcmp(a.matrix.data, b.matrix.data, a.memory.bytes().size()), 0) << traits.name;
   }
 }
@@ -103,7 +110,8 @@ TEST(Pack, ReadsNothingBeyondTheFileData) {
 TEST(Pack, MissingRowsOfTheLastPanelAreZero) {
   for (const DTypeTraits& traits : kDTypes) {
     const int32_t cols = 256;
-    const std::vector<std::byte> file = RandomBlocks(traits.type, 8, cols, BlockKind::kLargestCodes, 9);
+    const std::vector<std::byte> file =
+        RandomBlocks(traits.type, 8, cols, BlockKind::kLargestCodes, 9);
     PackedWeights packed(traits.type, 8, cols, file);
     PackedMatrix all_rows = packed.matrix;
     all_rows.rows = kPanelRows;

@@ -26,7 +26,8 @@ void FillFloats(DType type, std::vector<std::byte>& data, std::mt19937_64& rng) 
   const size_t size = static_cast<size_t>(TraitsOf(type).block_bytes);
   for (size_t at = 0; at < data.size(); at += size) {
     uint32_t bits = std::bit_cast<uint32_t>(normal(rng));
-    if (type == DType::kF16) bits = static_cast<uint32_t>(0x1c00 + rng() % 0x1400 + ((rng() & 1) << 15));
+    if (type == DType::kF16)
+      bits = static_cast<uint32_t>(0x1c00 + rng() % 0x1400 + ((rng() & 1) << 15));
     if (type == DType::kBF16) bits >>= 16;
     std::memcpy(data.data() + at, &bits, size);
   }
@@ -36,26 +37,51 @@ void FillFloats(DType type, std::vector<std::byte>& data, std::mt19937_64& rng) 
 
 BlockLayout BlockLayoutOf(DType type) {
   switch (type) {
-    case DType::kQ4_0: return {.d_at = 0, .codes_at = 2, .codes_bytes = 16};
-    case DType::kQ4_1: return {.d_at = 0, .min_at = 2, .codes_at = 4, .codes_bytes = 16};
-    case DType::kQ5_0: return {.d_at = 0, .high_at = 2, .high_bytes = 4, .codes_at = 6, .codes_bytes = 16};
+    case DType::kQ4_0:
+      return {.d_at = 0, .codes_at = 2, .codes_bytes = 16};
+    case DType::kQ4_1:
+      return {.d_at = 0, .min_at = 2, .codes_at = 4, .codes_bytes = 16};
+    case DType::kQ5_0:
+      return {.d_at = 0, .high_at = 2, .high_bytes = 4, .codes_at = 6, .codes_bytes = 16};
     case DType::kQ5_1:
-      return {.d_at = 0, .min_at = 2, .high_at = 4, .high_bytes = 4, .codes_at = 8, .codes_bytes = 16};
-    case DType::kQ8_0: return {.d_at = 0, .codes_at = 2, .codes_bytes = 32};
+      return {
+          .d_at = 0, .min_at = 2, .high_at = 4, .high_bytes = 4, .codes_at = 8, .codes_bytes = 16};
+    case DType::kQ8_0:
+      return {.d_at = 0, .codes_at = 2, .codes_bytes = 32};
     case DType::kQ4_K:
-      return {.d_at = 0, .min_at = 2, .scales_at = 4, .scales_bytes = 12, .codes_at = 16, .codes_bytes = 128};
-    case DType::kQ5_K:
-      return {.d_at = 0, .min_at = 2, .scales_at = 4, .scales_bytes = 12, .high_at = 16, .high_bytes = 32,
-              .codes_at = 48, .codes_bytes = 128};
-    case DType::kQ6_K:
-      return {.d_at = 208, .scales_at = 192, .scales_bytes = 16, .high_at = 128, .high_bytes = 64, .codes_at = 0,
+      return {.d_at = 0,
+              .min_at = 2,
+              .scales_at = 4,
+              .scales_bytes = 12,
+              .codes_at = 16,
               .codes_bytes = 128};
-    case DType::kF32: case DType::kF16: case DType::kBF16: break;
+    case DType::kQ5_K:
+      return {.d_at = 0,
+              .min_at = 2,
+              .scales_at = 4,
+              .scales_bytes = 12,
+              .high_at = 16,
+              .high_bytes = 32,
+              .codes_at = 48,
+              .codes_bytes = 128};
+    case DType::kQ6_K:
+      return {.d_at = 208,
+              .scales_at = 192,
+              .scales_bytes = 16,
+              .high_at = 128,
+              .high_bytes = 64,
+              .codes_at = 0,
+              .codes_bytes = 128};
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+      break;
   }
   return {};
 }
 
-std::vector<std::byte> RandomBlocks(DType type, int32_t rows, int32_t cols, BlockKind kind, uint64_t seed) {
+std::vector<std::byte> RandomBlocks(DType type, int32_t rows, int32_t cols, BlockKind kind,
+                                    uint64_t seed) {
   std::mt19937_64 rng(seed * 1000003 + static_cast<uint64_t>(type));
   std::vector<std::byte> data(RowBytes(type, cols) * static_cast<size_t>(rows));
   const BlockLayout layout = BlockLayoutOf(type);
@@ -90,9 +116,13 @@ GuardedBuffer::GuardedBuffer(size_t size) : size_(size) {
 
 GuardedBuffer::~GuardedBuffer() { munmap(mapping_, mapping_size_); }
 
-PackedWeights::PackedWeights(DType type, int32_t rows, int32_t cols, std::span<const std::byte> file)
+PackedWeights::PackedWeights(DType type, int32_t rows, int32_t cols,
+                             std::span<const std::byte> file)
     : memory(PackedBytes(type, rows, cols)) {
-  matrix = {.type = type, .rows = rows, .cols = cols, .panel_bytes = PanelBytes(type, cols),
+  matrix = {.type = type,
+            .rows = rows,
+            .cols = cols,
+            .panel_bytes = PanelBytes(type, cols),
             .data = memory.bytes().data()};
   PackPanels(file, matrix, 0, matrix.panels(), memory.bytes().data());
 }

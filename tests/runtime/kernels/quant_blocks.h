@@ -1,5 +1,5 @@
-// Random weights in file form for every stored type, and memory that traps reads and writes beyond its end.
-// For the tests of packing and of the linear kernels.
+// Random weights in file form for every stored type, and memory that traps reads and writes beyond
+// its end. For the tests of packing and of the linear kernels.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,22 @@ namespace quire {
 
 // Where the parts of a file block are; -1 or 0 where there is none.
 struct BlockLayout {
-  int32_t d_at = -1, min_at = -1;            // f16
-  int32_t scales_at = 0, scales_bytes = 0;   // sub-block scales
-  int32_t high_at = 0, high_bytes = 0;       // bits above the nibble
+  int32_t d_at = -1, min_at = -1;           // f16
+  int32_t scales_at = 0, scales_bytes = 0;  // sub-block scales
+  int32_t high_at = 0, high_bytes = 0;      // bits above the nibble
   int32_t codes_at = 0, codes_bytes = 0;
 };
 BlockLayout BlockLayoutOf(DType type);
 
 enum class BlockKind { kRandom, kExtremeScales, kLargestCodes, kSmallestCodes };
 
-// rows * cols elements, finite, row-major. kExtremeScales draws scales from zero, subnormal, negative, f16 max.
-std::vector<std::byte> RandomBlocks(DType type, int32_t rows, int32_t cols, BlockKind kind, uint64_t seed);
+// rows * cols elements, finite, row-major. kExtremeScales draws scales from zero, subnormal,
+// negative, f16 max.
+std::vector<std::byte> RandomBlocks(DType type, int32_t rows, int32_t cols, BlockKind kind,
+                                    uint64_t seed);
 
-// `size` writable bytes that end right before an inaccessible page (so a size that is a multiple of 64 starts
-// on a line); another such page lies before the start, not always directly.
+// `size` writable bytes that end right before an inaccessible page (so a size that is a multiple of
+// 64 starts on a line); another such page lies before the start, not always directly.
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(size_t size);

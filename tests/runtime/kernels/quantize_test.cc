@@ -18,7 +18,8 @@ struct Quantized {
 
 Quantized QuantizeAt(IsaLevel isa, const std::vector<float>& x) {
   Quantized out{std::vector<int8_t>(x.size()), std::vector<ActScale>(x.size() / kQuantBlock)};
-  QuantizerOf(isa)(x.data(), static_cast<int32_t>(x.size() / kQuantBlock), out.q.data(), out.scales.data());
+  QuantizerOf(isa)(x.data(), static_cast<int32_t>(x.size() / kQuantBlock), out.q.data(),
+                   out.scales.data());
   return out;
 }
 
@@ -27,7 +28,8 @@ void ExpectSameBits(const Quantized& a, const Quantized& b) {
   ASSERT_EQ(a.scales.size(), b.scales.size());
   for (size_t i = 0; i < a.scales.size(); ++i) {
     const ActScale &s = a.scales[i], &t = b.scales[i];
-    EXPECT_EQ(BitsOf(std::vector<float>{s.d, s.d_sum}), BitsOf(std::vector<float>{t.d, t.d_sum})) << i;
+    EXPECT_EQ(BitsOf(std::vector<float>{s.d, s.d_sum}), BitsOf(std::vector<float>{t.d, t.d_sum}))
+        << i;
     EXPECT_EQ(s.neg_sum, t.neg_sum);
     EXPECT_EQ(s.neg_sum_lo, t.neg_sum_lo);
   }
@@ -37,7 +39,8 @@ std::vector<float> HardInputs() {
   std::mt19937 rng(11);
   std::normal_distribution<float> normal;
   std::vector<float> x(64 * kQuantBlock);
-  for (size_t i = 0; i < x.size(); ++i) x[i] = normal(rng) * std::exp2(static_cast<float>(i / kQuantBlock) * 4 - 130);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = normal(rng) * std::exp2(static_cast<float>(i / kQuantBlock) * 4 - 130);
   const auto block = [&](int b, auto value_of) {
     for (int i = 0; i < kQuantBlock; ++i) x[static_cast<size_t>(b * kQuantBlock + i)] = value_of(i);
   };
@@ -59,7 +62,8 @@ std::vector<float> HardInputs() {
 TEST(Quantize, EveryLevelGivesTheScalarBits) {
   const std::vector<float> x = HardInputs();
   const Quantized scalar = QuantizeAt(IsaLevel::kScalar, x);
-  if (DetectedIsa() == IsaLevel::kScalar) GTEST_SKIP() << "this processor has the scalar level only";
+  if (DetectedIsa() == IsaLevel::kScalar)
+    GTEST_SKIP() << "this processor has the scalar level only";
   for (int level = 1; level <= static_cast<int>(DetectedIsa()); ++level) {
     SCOPED_TRACE(std::string(IsaName(IsaLevel{level})));
     ExpectSameBits(QuantizeAt(IsaLevel{level}, x), scalar);
@@ -80,8 +84,9 @@ TEST(Quantize, CodesStayWithin127AndScalesFitTheirBlock) {
       if (i < 16) low += q;
       if (s.d > 0) {
         // Half a step, plus the rounding of x / d and d themselves.
-        EXPECT_LE(std::abs(static_cast<double>(x[b * kQuantBlock + i]) - static_cast<double>(s.d) * q),
-                  static_cast<double>(s.d) * 0.5001)
+        EXPECT_LE(
+            std::abs(static_cast<double>(x[b * kQuantBlock + i]) - static_cast<double>(s.d) * q),
+            static_cast<double>(s.d) * 0.5001)
             << b;
       }
     }
@@ -111,13 +116,16 @@ TEST(Quantize, NanAndInfinityMakeTheBlockNan) {
 TEST(Quantize, ColumnsAndRowsAgree) {
   const int32_t rows = 3, cols = 160;
   const std::vector<float> all = HardInputs();
-  const std::vector<float> x(all.begin() + 30 * kQuantBlock, all.begin() + 30 * kQuantBlock + rows * cols);
-  const GuardedBuffer whole_memory(ActBufferBytes(rows, cols)), parts_memory(ActBufferBytes(rows, cols));
+  const std::vector<float> x(all.begin() + 30 * kQuantBlock,
+                             all.begin() + 30 * kQuantBlock + rows * cols);
+  const GuardedBuffer whole_memory(ActBufferBytes(rows, cols)),
+      parts_memory(ActBufferBytes(rows, cols));
   const ActRows whole = MakeActRows(whole_memory.bytes(), rows, cols, x.data(), cols);
   const ActRows parts = MakeActRows(parts_memory.bytes(), rows, cols);
   QuantizeRows(whole, 0, rows);
   for (int32_t row = 0; row < rows; ++row) {
-    for (const int32_t col : {64, 0, 96, 32, 128}) QuantizeColumns(x.data() + row * cols + col, parts, row, col, 32);
+    for (const int32_t col : {64, 0, 96, 32, 128})
+      QuantizeColumns(x.data() + row * cols + col, parts, row, col, 32);
     const auto read = [&](const ActRows& act) {
       const int8_t* q = act.q + row * act.q_stride;
       const ActScale* s = act.scales + row * act.scale_stride;

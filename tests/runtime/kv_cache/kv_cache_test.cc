@@ -74,7 +74,8 @@ TEST(KvPool, IsZeroAlignedAndDisjoint) {
 }
 
 TEST(KvPool, RefusesMoreMemoryThanTheSystemHas) {
-  const absl::StatusOr<KvPool> pool = KvPool::Create(KvLayout::Make(KvDType::kF32, 64, 256), 1000, 1 << 30);
+  const absl::StatusOr<KvPool> pool =
+      KvPool::Create(KvLayout::Make(KvDType::kF32, 64, 256), 1000, 1 << 30);
   EXPECT_EQ(pool.status().code(), absl::StatusCode::kResourceExhausted);
 }
 
@@ -91,7 +92,8 @@ TEST(BlockCopy, CopiesLeadingTokensAndZeroesTheOtherValues) {
         const KvPool pool = KvPool::Create(layout, 2, 3).value();
         const KvLayerView kv = pool.Layer(1);
         std::memset(pool.Layer(0).data, 0xff, 2 * 3 * layout.block_bytes());
-        for (size_t i = 0; i < layout.block_bytes(); ++i) kv.KTile(BlockId{2}, 0)[i] = static_cast<std::byte>(i * 31 % 255);
+        for (size_t i = 0; i < layout.block_bytes(); ++i)
+          kv.KTile(BlockId{2}, 0)[i] = static_cast<std::byte>(i * 31 % 255);
         const BlockCopy copy = {.src = BlockId{2}, .dst = BlockId{0}, .token_count = count};
         CopyBlocks(kv, {&copy, 1});
         for (int32_t head = 0; head < 2; ++head) {
@@ -99,15 +101,18 @@ TEST(BlockCopy, CopiesLeadingTokensAndZeroesTheOtherValues) {
             for (int32_t d = 0; d < dim; ++d) {
               const size_t k = layout.KIndex(token, d), v = layout.VIndex(token, d);
               if (token < count) {
-                ASSERT_EQ(ElementBytes(layout, kv.KTile(BlockId{0}, head), k), ElementBytes(layout, kv.KTile(BlockId{2}, head), k));
-                ASSERT_EQ(ElementBytes(layout, kv.VTile(BlockId{0}, head), v), ElementBytes(layout, kv.VTile(BlockId{2}, head), v));
+                ASSERT_EQ(ElementBytes(layout, kv.KTile(BlockId{0}, head), k),
+                          ElementBytes(layout, kv.KTile(BlockId{2}, head), k));
+                ASSERT_EQ(ElementBytes(layout, kv.VTile(BlockId{0}, head), v),
+                          ElementBytes(layout, kv.VTile(BlockId{2}, head), v));
               } else {
-                ASSERT_EQ(ElementBytes(layout, kv.VTile(BlockId{0}, head), v), std::vector<std::byte>(layout.element_bytes()));
+                ASSERT_EQ(ElementBytes(layout, kv.VTile(BlockId{0}, head), v),
+                          std::vector<std::byte>(layout.element_bytes()));
               }
             }
           }
         }
-        EXPECT_EQ(kv.KTile(BlockId{1}, 0)[7], std::byte{0xff});            // other blocks
+        EXPECT_EQ(kv.KTile(BlockId{1}, 0)[7], std::byte{0xff});             // other blocks
         EXPECT_EQ(pool.Layer(0).KTile(BlockId{0}, 0)[7], std::byte{0xff});  // other layers
       }
     }

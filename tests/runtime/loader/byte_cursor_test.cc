@@ -29,7 +29,8 @@ TEST(CheckedArithmetic, ReportsEveryOverflow) {
   constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   EXPECT_EQ(CheckedAdd(kMax - 1, 1), kMax);
   EXPECT_EQ(CheckedAdd(kMax, 1), std::nullopt);
-  EXPECT_EQ(CheckedMul(uint64_t{1} << 32, (uint64_t{1} << 32) - 1), kMax - ((uint64_t{1} << 32) - 1));
+  EXPECT_EQ(CheckedMul(uint64_t{1} << 32, (uint64_t{1} << 32) - 1),
+            kMax - ((uint64_t{1} << 32) - 1));
   EXPECT_EQ(CheckedMul(uint64_t{1} << 32, uint64_t{1} << 32), std::nullopt);
   EXPECT_EQ(CheckedMul(kMax, 0), 0u);
   EXPECT_EQ(CheckedMul(0, kMax), 0u);
@@ -40,8 +41,9 @@ TEST(CheckedArithmetic, ReportsEveryOverflow) {
 }
 
 TEST_F(ByteCursorTest, ReadsEachTypeAtItsWidth) {
-  ByteCursor in = Over(Bytes(uint8_t{200}) + Bytes(int16_t{-2}) + Bytes(uint32_t{70000}) + Bytes(1.5f) +
-                       Bytes(int64_t{-1}) + Bytes(2.5) + std::string(1, '\1') + LengthPrefixed("abc"));
+  ByteCursor in =
+      Over(Bytes(uint8_t{200}) + Bytes(int16_t{-2}) + Bytes(uint32_t{70000}) + Bytes(1.5f) +
+           Bytes(int64_t{-1}) + Bytes(2.5) + std::string(1, '\1') + LengthPrefixed("abc"));
   EXPECT_EQ(*in.Read<uint8_t>(), 200);
   EXPECT_EQ(*in.Read<int16_t>(), -2);
   EXPECT_EQ(*in.Read<uint32_t>(), 70000u);
@@ -57,16 +59,19 @@ TEST_F(ByteCursorTest, FailedReadMovesNothing) {
   ByteCursor in = Over("abc");
   in.SetContext("key k");
   const absl::Status status = in.Read<uint32_t>().status();
-  EXPECT_THAT(std::string(status.message()), HasSubstr("offset 0, key k: truncated at 3: 4 bytes expected, 3 remain"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("offset 0, key k: truncated at 3: 4 bytes expected, 3 remain"));
   EXPECT_FALSE(in.Skip(4).ok());
   EXPECT_EQ(in.offset(), 0u);
   EXPECT_TRUE(in.Skip(3).ok());
 }
 
 TEST_F(ByteCursorTest, RefusesLengthsBeyondTheRestOrTheLimit) {
-  for (const uint64_t length : {uint64_t{9}, uint64_t{1} << 63, std::numeric_limits<uint64_t>::max()}) {
+  for (const uint64_t length :
+       {uint64_t{9}, uint64_t{1} << 63, std::numeric_limits<uint64_t>::max()}) {
     ByteCursor in = Over(Bytes(length) + "12345678");
-    EXPECT_THAT(std::string(in.ReadString(~uint64_t{0}).status().message()), HasSubstr("8 bytes remain"));
+    EXPECT_THAT(std::string(in.ReadString(~uint64_t{0}).status().message()),
+                HasSubstr("8 bytes remain"));
   }
   ByteCursor in = Over(LengthPrefixed("12345678"));
   EXPECT_THAT(std::string(in.ReadString(7).status().message()), HasSubstr("expected at most 7"));
@@ -111,7 +116,8 @@ TEST_F(ByteCursorTest, ReportsAFileThatShrinksWhileItIsRead) {
 TEST(ModelFile, RefusesWhatIsNotARegularFile) {
   EXPECT_EQ(ModelFile::Open("/no/such/file").status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(ModelFile::Open("/").status().message()), HasSubstr("found a directory"));
-  EXPECT_THAT(std::string(ModelFile::Open("/dev/null").status().message()), HasSubstr("expected a regular file"));
+  EXPECT_THAT(std::string(ModelFile::Open("/dev/null").status().message()),
+              HasSubstr("expected a regular file"));
 }
 
 TEST(ModelFile, EscapesNamesForMessages) {

@@ -42,7 +42,9 @@ TEST(Gguf, ReadsKeysAndTensorsOfBothVersions) {
   for (const uint32_t version : {2u, 3u}) {
     GgufBuilder b = OneTensor();
     b.version = version;
-    b.String("name", "hello").I32s("ints", {1, 2, 3}).Add({"u", 8, {32}, std::string(34, '\0'), {}});
+    b.String("name", "hello")
+        .I32s("ints", {1, 2, 3})
+        .Add({"u", 8, {32}, std::string(34, '\0'), {}});
     const absl::StatusOr<GgufHeader> h = Parse(b.Build());
     ASSERT_TRUE(h.ok()) << h.status();
     EXPECT_EQ(h->version, version);
@@ -73,16 +75,19 @@ TEST(Gguf, ReportsTruncationAtEveryByte) {
 
 // F.G2
 TEST(Gguf, NamesWrongMagicAndVersion) {
-  for (const char* magic : {"ggml", "ggmf", "ggjt", "ggla", "lmgg", "FUGG", "\x7f""ELF"}) {
+  for (const char* magic : {"ggml", "ggmf", "ggjt", "ggla", "lmgg", "FUGG",
+                            "\x7f"
+                            "ELF"}) {
     std::string bytes = OneTensor().Build();
     bytes.replace(0, 4, magic);
-    EXPECT_THAT(ErrorOf(bytes), AllOf(HasSubstr("offset 0, magic: found \""), HasSubstr("expected \"GGUF\"")));
+    EXPECT_THAT(ErrorOf(bytes),
+                AllOf(HasSubstr("offset 0, magic: found \""), HasSubstr("expected \"GGUF\"")));
   }
   for (const uint32_t version : {0u, 1u, 4u, 0xffffffffu}) {
     GgufBuilder b = OneTensor();
     b.version = version;
-    EXPECT_THAT(ErrorOf(b.Build()),
-                HasSubstr("offset 4, version: found " + std::to_string(version) + ", expected 2 or 3"));
+    EXPECT_THAT(ErrorOf(b.Build()), HasSubstr("offset 4, version: found " +
+                                              std::to_string(version) + ", expected 2 or 3"));
   }
   GgufBuilder swapped = OneTensor();
   swapped.version = 3u << 24;
@@ -94,7 +99,8 @@ TEST(Gguf, ComparesCountsWithWhatRemains) {
   for (const uint64_t count : {kMax, kMax / 14, uint64_t{1} << 40, uint64_t{65537}, uint64_t{50}}) {
     GgufBuilder keys = OneTensor();
     keys.key_count = count;
-    EXPECT_THAT(ErrorOf(keys.Build()), HasSubstr("offset 16, key count: truncated: found " + std::to_string(count)));
+    EXPECT_THAT(ErrorOf(keys.Build()),
+                HasSubstr("offset 16, key count: truncated: found " + std::to_string(count)));
     GgufBuilder tensors = OneTensor();
     tensors.tensor_count = count;
     EXPECT_THAT(ErrorOf(tensors.Build()), HasSubstr("offset 8, tensor count: truncated: found"));
@@ -102,7 +108,8 @@ TEST(Gguf, ComparesCountsWithWhatRemains) {
   // Below the bound of the bytes, above the fixed one.
   GgufBuilder many = OneTensor();
   many.key_count = kMaxGgufKeys + 1;
-  EXPECT_THAT(ErrorOf(many.Build() + std::string(2 << 20, '\0')), HasSubstr("expected at most 65536"));
+  EXPECT_THAT(ErrorOf(many.Build() + std::string(2 << 20, '\0')),
+              HasSubstr("expected at most 65536"));
 }
 
 // F.G4
@@ -110,18 +117,23 @@ TEST(Gguf, RefusesLongStringsAndNestedArrays) {
   for (const uint64_t length : {kMax, kMax - 7, uint64_t{1} << 32, uint64_t{1000}}) {
     EXPECT_THAT(ErrorOf(OneTensor().Raw("s", kTypeString, Bytes(length)).Build()),
                 AllOf(HasSubstr("key s"), HasSubstr("string length " + std::to_string(length))));
-    EXPECT_THAT(ErrorOf(OneTensor().Raw("s", kTypeArray, Bytes(kTypeString) + Bytes(uint64_t{1}) + Bytes(length)).Build()),
-                HasSubstr("key s"));
+    EXPECT_THAT(
+        ErrorOf(OneTensor()
+                    .Raw("s", kTypeArray, Bytes(kTypeString) + Bytes(uint64_t{1}) + Bytes(length))
+                    .Build()),
+        HasSubstr("key s"));
   }
   std::string nested;
   for (int depth = 0; depth < 1'000'000; ++depth) nested += Bytes(kTypeArray) + Bytes(uint64_t{1});
-  EXPECT_THAT(ErrorOf(OneTensor().Raw("deep", kTypeArray, nested).Build()), HasSubstr("key deep: found an array of arrays"));
+  EXPECT_THAT(ErrorOf(OneTensor().Raw("deep", kTypeArray, nested).Build()),
+              HasSubstr("key deep: found an array of arrays"));
 }
 
 // F.G5
 TEST(Gguf, RefusesArraySizesThatWrap) {
   for (const uint32_t element : {0u, 1u, 2u, 5u, 6u, 7u, 8u, 10u, 12u}) {
-    for (const uint64_t count : {kMax, kMax / 8 + 1, kMax / 4 + 1, kMax / 2 + 1, uint64_t{1} << 61, uint64_t{10'000}}) {
+    for (const uint64_t count :
+         {kMax, kMax / 8 + 1, kMax / 4 + 1, kMax / 2 + 1, uint64_t{1} << 61, uint64_t{10'000}}) {
       EXPECT_THAT(ErrorOf(OneTensor().Raw("a", kTypeArray, Bytes(element) + Bytes(count)).Build()),
                   AllOf(HasSubstr("key a: "), HasSubstr("array count " + std::to_string(count))))
           << element;
@@ -131,7 +143,8 @@ TEST(Gguf, RefusesArraySizesThatWrap) {
 
 // F.G6
 TEST(Gguf, RefusesBadNamesTypesAndBools) {
-  EXPECT_THAT(ErrorOf(OneTensor().U32("", 1).Build()), HasSubstr("name of key 1: found an empty name"));
+  EXPECT_THAT(ErrorOf(OneTensor().U32("", 1).Build()),
+              HasSubstr("name of key 1: found an empty name"));
   EXPECT_THAT(ErrorOf(OneTensor().Append("some.key", kTypeU32, Bytes(2u)).Build()),
               HasSubstr("key some.key: found twice"));
   EXPECT_THAT(ErrorOf(OneTensor().U32(std::string(65536, 'k'), 1).Build()),
@@ -139,19 +152,26 @@ TEST(Gguf, RefusesBadNamesTypesAndBools) {
   for (const uint32_t type : {13u, 255u, 0x80000000u}) {
     EXPECT_THAT(ErrorOf(OneTensor().Raw("k", type, Bytes(kMax)).Build()),
                 HasSubstr("key k: found value type " + std::to_string(type)));
-    EXPECT_THAT(ErrorOf(OneTensor().Raw("k", kTypeArray, Bytes(type) + Bytes(uint64_t{1}) + Bytes(kMax)).Build()),
+    EXPECT_THAT(ErrorOf(OneTensor()
+                            .Raw("k", kTypeArray, Bytes(type) + Bytes(uint64_t{1}) + Bytes(kMax))
+                            .Build()),
                 HasSubstr("key k: found value type"));
   }
-  EXPECT_THAT(ErrorOf(OneTensor().Raw("k", kTypeBool, "\2").Build()), HasSubstr("key k: found bool byte 2"));
-  EXPECT_THAT(ErrorOf(OneTensor().Raw("k", kTypeArray, Bytes(kTypeBool) + Bytes(uint64_t{2}) + std::string("\1\5")).Build()),
-              HasSubstr("key k: found bool byte 5"));
+  EXPECT_THAT(ErrorOf(OneTensor().Raw("k", kTypeBool, "\2").Build()),
+              HasSubstr("key k: found bool byte 2"));
+  EXPECT_THAT(
+      ErrorOf(OneTensor()
+                  .Raw("k", kTypeArray, Bytes(kTypeBool) + Bytes(uint64_t{2}) + std::string("\1\5"))
+                  .Build()),
+      HasSubstr("key k: found bool byte 5"));
 }
 
 // F.G7, F.G8
 TEST(Gguf, AcceptsPowersOfTwoAsAlignmentAlone) {
   for (const uint32_t alignment : {0u, 13u, 131072u, 0x80000000u, 0xffffffffu}) {
     EXPECT_THAT(ErrorOf(OneTensor().U32("general.alignment", alignment).Build()),
-                HasSubstr("key general.alignment: found " + std::to_string(alignment) + ", expected a power of two"));
+                HasSubstr("key general.alignment: found " + std::to_string(alignment) +
+                          ", expected a power of two"));
   }
   EXPECT_THAT(ErrorOf(OneTensor().Raw("general.alignment", 5, Bytes(64)).Build()),
               HasSubstr("key general.alignment: found type INT32, expected UINT32"));
@@ -201,21 +221,25 @@ TEST(Gguf, ListsSupportedTypesForAnUnknownOne) {
   for (const uint32_t type : {4u, 5u, 16u, 31u, 0xffffffffu}) {
     GgufBuilder b;
     b.Add({"t", type, {256}, std::string(1024, '\0'), {}});
-    EXPECT_THAT(ErrorOf(b.Build()), AllOf(HasSubstr("tensor t: found tensor type " + std::to_string(type)),
-                                          HasSubstr("supported: F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K")));
+    EXPECT_THAT(
+        ErrorOf(b.Build()),
+        AllOf(HasSubstr("tensor t: found tensor type " + std::to_string(type)),
+              HasSubstr("supported: F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K")));
   }
   GgufBuilder b;
   b.Add({"t", 12, {128, 2}, std::string(144, '\0'), {}});
-  EXPECT_THAT(ErrorOf(b.Build()), HasSubstr("found rows of 128 elements, expected a multiple of 256 for Q4_K"));
+  EXPECT_THAT(ErrorOf(b.Build()),
+              HasSubstr("found rows of 128 elements, expected a multiple of 256 for Q4_K"));
 }
 
 // F.G12
 TEST(Gguf, AcceptsOnlyTheExactOffset) {
-  for (const uint64_t offset : {uint64_t{63}, uint64_t{96}, uint64_t{32}, uint64_t{0}, uint64_t{1} << 40, kMax, kMax - 63}) {
+  for (const uint64_t offset : {uint64_t{63}, uint64_t{96}, uint64_t{32}, uint64_t{0},
+                                uint64_t{1} << 40, kMax, kMax - 63}) {
     GgufBuilder b = OneTensor();
     b.Add({"u", 0, {8}, std::string(32, '\0'), offset});
-    EXPECT_THAT(ErrorOf(b.Build()),
-                HasSubstr("tensor u: found data offset " + std::to_string(offset) + ", expected 64"));
+    EXPECT_THAT(ErrorOf(b.Build()), HasSubstr("tensor u: found data offset " +
+                                              std::to_string(offset) + ", expected 64"));
   }
 }
 
@@ -223,15 +247,18 @@ TEST(Gguf, AcceptsOnlyTheExactOffset) {
 TEST(Gguf, RefusesRepeatedOrEndlessTensorNames) {
   EXPECT_THAT(ErrorOf(OneTensor().Add({"t", 0, {8}, std::string(32, '\0'), {}}).Build()),
               HasSubstr("tensor t: found twice"));
-  EXPECT_THAT(ErrorOf(OneTensor().Add({std::string(257, 'n'), 0, {8}, std::string(32, '\0'), {}}).Build()),
-              HasSubstr("expected at most 256"));
-  EXPECT_THAT(ErrorOf(OneTensor().Add({"", 0, {8}, std::string(32, '\0'), {}}).Build()), HasSubstr("empty name"));
+  EXPECT_THAT(
+      ErrorOf(OneTensor().Add({std::string(257, 'n'), 0, {8}, std::string(32, '\0'), {}}).Build()),
+      HasSubstr("expected at most 256"));
+  EXPECT_THAT(ErrorOf(OneTensor().Add({"", 0, {8}, std::string(32, '\0'), {}}).Build()),
+              HasSubstr("empty name"));
 }
 
 // F.G14
 TEST(Gguf, RefusesDataOneByteShort) {
   const std::string whole = OneTensor().Build();
-  EXPECT_THAT(ErrorOf(whole.substr(0, whole.size() - 1)), HasSubstr("tensor t has 64 bytes at offset"));
+  EXPECT_THAT(ErrorOf(whole.substr(0, whole.size() - 1)),
+              HasSubstr("tensor t has 64 bytes at offset"));
 }
 
 }  // namespace

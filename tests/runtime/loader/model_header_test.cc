@@ -82,13 +82,16 @@ TEST(ModelHeader, ChecksTheRangeOfEveryNumber) {
       {"general.quantization_version", {1}}};
   for (const auto& [key, values] : wrong) {
     for (const uint32_t value : values) {
-      EXPECT_THAT(ErrorOf(TinyLlama({}).U32(key, value)), AllOf(HasSubstr("offset "), HasSubstr(key))) << value;
+      EXPECT_THAT(ErrorOf(TinyLlama({}).U32(key, value)),
+                  AllOf(HasSubstr("offset "), HasSubstr(key)))
+          << value;
     }
   }
 }
 
 TEST(ModelHeader, ChecksTheRangeOfEveryFraction) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
+                  kInf = std::numeric_limits<float>::infinity();
   const std::pair<const char*, std::vector<float>> wrong[] = {
       {"llama.attention.layer_norm_rms_epsilon", {0, -1e-5f, kNan, kInf, 2}},
       {"llama.rope.freq_base", {0, -1, kNan, kInf}},
@@ -97,21 +100,27 @@ TEST(ModelHeader, ChecksTheRangeOfEveryFraction) {
       {"llama.residual_scale", {2, kNan}},
       {"llama.attention.clamp_kqv", {8, kNan}}};
   for (const auto& [key, values] : wrong) {
-    for (const float value : values) EXPECT_THAT(ErrorOf(TinyLlama({}).F32(key, value)), HasSubstr(key)) << value;
+    for (const float value : values)
+      EXPECT_THAT(ErrorOf(TinyLlama({}).F32(key, value)), HasSubstr(key)) << value;
   }
 }
 
 TEST(ModelHeader, RefusesTraitsThatAreNotBuilt) {
   EXPECT_THAT(ErrorOf(TinyLlama({}).String("llama.rope.scaling.type", "yarn")),
               HasSubstr("found \"yarn\", supported: none linear"));
-  EXPECT_THAT(ErrorOf(TinyLlama({}).Bool("llama.attention.causal", false)), HasSubstr("llama.attention.causal"));
-  EXPECT_THAT(ErrorOf(TinyLlama({}).String("llama.tensor_data_layout", "x")), HasSubstr("llama.tensor_data_layout"));
-  EXPECT_THAT(ErrorOf(TinyLlama({}).Add({"blk.0.attn_q.bias", 0, {64}, std::string(256, '\0'), {}})),
-              HasSubstr("tensor blk.0.attn_q.bias: biases are not supported"));
+  EXPECT_THAT(ErrorOf(TinyLlama({}).Bool("llama.attention.causal", false)),
+              HasSubstr("llama.attention.causal"));
+  EXPECT_THAT(ErrorOf(TinyLlama({}).String("llama.tensor_data_layout", "x")),
+              HasSubstr("llama.tensor_data_layout"));
+  EXPECT_THAT(
+      ErrorOf(TinyLlama({}).Add({"blk.0.attn_q.bias", 0, {64}, std::string(256, '\0'), {}})),
+      HasSubstr("tensor blk.0.attn_q.bias: biases are not supported"));
 }
 
 TEST(ModelHeader, ReadsLinearRopeScaling) {
-  const auto header = Read(TinyLlama({}).String("llama.rope.scaling.type", "linear").F32("llama.rope.scaling.factor", 4));
+  const auto header = Read(TinyLlama({})
+                               .String("llama.rope.scaling.type", "linear")
+                               .F32("llama.rope.scaling.factor", 4));
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_EQ((*header)->config.rope_scale, 4.0f);
   EXPECT_THAT(ErrorOf(TinyLlama({}).String("llama.rope.scaling.type", "linear")),
@@ -122,22 +131,29 @@ TEST(ModelHeader, ReadsLinearRopeScaling) {
 TEST(ModelHeader, ReadsKeysAsTheirTypeOnly) {
   EXPECT_THAT(ErrorOf(TinyLlama({}).F32("llama.block_count", 2)),
               HasSubstr("key llama.block_count: found type FLOAT32, expected UINT32"));
-  EXPECT_THAT(ErrorOf(TinyLlama({}).Raw("tokenizer.ggml.token_type", 9, Bytes(0u) + Bytes(uint64_t{40}) + std::string(40, 1))),
+  EXPECT_THAT(ErrorOf(TinyLlama({}).Raw("tokenizer.ggml.token_type", 9,
+                                        Bytes(0u) + Bytes(uint64_t{40}) + std::string(40, 1))),
               HasSubstr("found array of UINT8, expected INT32"));
-  EXPECT_THAT(ErrorOf(TinyLlama({}).U32("tokenizer.ggml.tokens", 7)), HasSubstr("found type UINT32, expected ARRAY"));
-  EXPECT_THAT(ErrorOf(TinyLlama({}).U32("tokenizer.chat_template", 7)), HasSubstr("expected STRING"));
-  EXPECT_THAT(ErrorOf(TinyLlama({}).U32("tokenizer.ggml.add_bos_token", 1)), HasSubstr("expected BOOL"));
+  EXPECT_THAT(ErrorOf(TinyLlama({}).U32("tokenizer.ggml.tokens", 7)),
+              HasSubstr("found type UINT32, expected ARRAY"));
+  EXPECT_THAT(ErrorOf(TinyLlama({}).U32("tokenizer.chat_template", 7)),
+              HasSubstr("expected STRING"));
+  EXPECT_THAT(ErrorOf(TinyLlama({}).U32("tokenizer.ggml.add_bos_token", 1)),
+              HasSubstr("expected BOOL"));
 }
 
 // F.G16
 TEST(ModelHeader, ListsAllMissingKeysInOneError) {
   GgufBuilder b = TinyLlama({});
-  for (const char* key : {"general.architecture", "llama.block_count", "llama.rope.freq_base", "tokenizer.ggml.model",
-                          "tokenizer.ggml.tokens", "llama.attention.layer_norm_rms_epsilon"}) {
+  for (const char* key :
+       {"general.architecture", "llama.block_count", "llama.rope.freq_base", "tokenizer.ggml.model",
+        "tokenizer.ggml.tokens", "llama.attention.layer_norm_rms_epsilon"}) {
     b.Remove(key);
   }
-  EXPECT_THAT(ErrorOf(b), AllOf(HasSubstr("key general.architecture: missing"), HasSubstr("key llama.block_count: missing"),
-                                HasSubstr("key tokenizer.ggml.model: missing"), HasSubstr("key tokenizer.ggml.tokens: missing"),
+  EXPECT_THAT(ErrorOf(b), AllOf(HasSubstr("key general.architecture: missing"),
+                                HasSubstr("key llama.block_count: missing"),
+                                HasSubstr("key tokenizer.ggml.model: missing"),
+                                HasSubstr("key tokenizer.ggml.tokens: missing"),
                                 HasSubstr("key llama.attention.layer_norm_rms_epsilon: missing")));
   EXPECT_THAT(ErrorOf(TinyLlama({}).String("general.architecture", "mamba")),
               HasSubstr("found \"mamba\", supported: llama"));
@@ -149,20 +165,27 @@ TEST(ModelHeader, ChecksTheVocabularyAgainstTheModel) {
   std::vector<std::string> pieces;
   for (int i = 0; i < 39; ++i) pieces.push_back("p" + std::to_string(i));
   std::vector<int32_t> kinds(39, 1);
-  EXPECT_THAT(ErrorOf(TinyLlama({}).Strings("tokenizer.ggml.tokens", pieces).I32s("tokenizer.ggml.token_type", kinds)),
+  EXPECT_THAT(ErrorOf(TinyLlama({})
+                          .Strings("tokenizer.ggml.tokens", pieces)
+                          .I32s("tokenizer.ggml.token_type", kinds)),
               HasSubstr("tensor token_embd.weight: found shape [64, 40], expected [64, 39]"));
   EXPECT_THAT(ErrorOf(TinyLlama({}).I32s("tokenizer.ggml.token_type", kinds)),
               HasSubstr("found 39 entries, expected one for each of 40 tokens"));
   for (const char* name : {"bos", "eos", "eot", "padding", "unknown"}) {
     const std::string key = std::string("tokenizer.ggml.") + name + "_token_id";
-    EXPECT_THAT(ErrorOf(TinyLlama({}).U32(key, 40)), AllOf(HasSubstr(key), HasSubstr("found 40, expected less than")));
+    EXPECT_THAT(ErrorOf(TinyLlama({}).U32(key, 40)),
+                AllOf(HasSubstr(key), HasSubstr("found 40, expected less than")));
     EXPECT_THAT(ErrorOf(TinyLlama({}).U32(key, 0xffffffffu)), HasSubstr(key));
   }
   kinds.push_back(7);
-  EXPECT_THAT(ErrorOf(TinyLlama({}).I32s("tokenizer.ggml.token_type", kinds)), HasSubstr("found 7 for token 39"));
-  EXPECT_THAT(ErrorOf(TinyLlama({}).Remove("tokenizer.ggml.merges")), HasSubstr("tokenizer.ggml.merges: missing"));
-  EXPECT_THAT(ErrorOf(TinyLlama({}).Remove("tokenizer.ggml.pre")), HasSubstr("tokenizer.ggml.pre: missing"));
-  EXPECT_THAT(ErrorOf(TinyLlama({}).Strings("tokenizer.ggml.tokens", {})), HasSubstr("found no tokens"));
+  EXPECT_THAT(ErrorOf(TinyLlama({}).I32s("tokenizer.ggml.token_type", kinds)),
+              HasSubstr("found 7 for token 39"));
+  EXPECT_THAT(ErrorOf(TinyLlama({}).Remove("tokenizer.ggml.merges")),
+              HasSubstr("tokenizer.ggml.merges: missing"));
+  EXPECT_THAT(ErrorOf(TinyLlama({}).Remove("tokenizer.ggml.pre")),
+              HasSubstr("tokenizer.ggml.pre: missing"));
+  EXPECT_THAT(ErrorOf(TinyLlama({}).Strings("tokenizer.ggml.tokens", {})),
+              HasSubstr("found no tokens"));
 }
 
 // F.G18
@@ -182,15 +205,19 @@ TEST(ModelHeader, ListsAllMissingTensorsInOneError) {
   b.RemoveTensor("output_norm.weight").RemoveTensor("blk.1.ffn_up.weight");
   b.tensor("blk.0.attn_k.weight").dims = {64, 0};
   b.tensor("blk.0.attn_k.weight").data = "";
-  EXPECT_THAT(ErrorOf(b), AllOf(HasSubstr("tensor output_norm.weight: missing"), HasSubstr("tensor blk.1.ffn_up.weight: missing"),
-                                HasSubstr("tensor blk.0.attn_k.weight: found shape [64, 0], expected [64, 32]")));
+  EXPECT_THAT(
+      ErrorOf(b),
+      AllOf(HasSubstr("tensor output_norm.weight: missing"),
+            HasSubstr("tensor blk.1.ffn_up.weight: missing"),
+            HasSubstr("tensor blk.0.attn_k.weight: found shape [64, 0], expected [64, 32]")));
   b = TinyLlama({}).U32("llama.block_count", 1024);
   EXPECT_THAT(ErrorOf(b), HasSubstr("more"));
 }
 
 TEST(ModelHeader, ChecksEveryShape) {
-  for (const char* name : {"token_embd.weight", "blk.0.attn_q.weight", "blk.1.attn_v.weight", "blk.0.ffn_down.weight",
-                           "blk.0.ffn_norm.weight", "output_norm.weight", "output.weight"}) {
+  for (const char* name :
+       {"token_embd.weight", "blk.0.attn_q.weight", "blk.1.attn_v.weight", "blk.0.ffn_down.weight",
+        "blk.0.ffn_norm.weight", "output_norm.weight", "output.weight"}) {
     GgufBuilder b = TinyLlama({});
     b.tensor(name).dims[0] += 32;
     b.tensor(name).data.resize(b.tensor(name).data.size() * 2);
@@ -201,14 +228,16 @@ TEST(ModelHeader, ChecksEveryShape) {
     EXPECT_THAT(ErrorOf(b), HasSubstr(std::string("tensor ") + name + ": found shape [")) << name;
   }
   GgufBuilder quantised_norm = TinyLlama({});
-  quantised_norm.tensor("output_norm.weight") = {"output_norm.weight", 8, {64}, std::string(68, '\0'), {}};
+  quantised_norm.tensor("output_norm.weight") = {
+      "output_norm.weight", 8, {64}, std::string(68, '\0'), {}};
   EXPECT_THAT(ErrorOf(quantised_norm), HasSubstr("found type Q8_0, expected F32, F16 or BF16"));
 }
 
 TEST(ModelHeader, WarnsOfWhatItIgnores) {
   EXPECT_THAT(WarningsOf(TinyLlama({}).Add({"extra.weight", 0, {8}, std::string(32, '\0'), {}})),
               HasSubstr("unknown tensors are ignored: extra.weight"));
-  EXPECT_THAT(WarningsOf(TinyLlama({}).U32("llama.new_trick", 1)), HasSubstr("unknown keys are ignored: llama.new_trick"));
+  EXPECT_THAT(WarningsOf(TinyLlama({}).U32("llama.new_trick", 1)),
+              HasSubstr("unknown keys are ignored: llama.new_trick"));
 }
 
 }  // namespace

@@ -46,22 +46,28 @@ class ModelLoaderTypes : public testing::TestWithParam<DType> {};
 TEST_P(ModelLoaderTypes, PacksEveryRowOfEveryKindOfTensor) {
   const DType type = GetParam();
   const auto cols = static_cast<uint32_t>(std::max(64, TraitsOf(type).block_elements));
-  GgufBuilder file = TinyLlama({.hidden = cols, .ffn = cols, .matrix_type = type, .embedding_type = type});
+  GgufBuilder file =
+      TinyLlama({.hidden = cols, .ffn = cols, .matrix_type = type, .embedding_type = type});
   const MemoryFile memory(file.Build());
   const absl::StatusOr<LoadedModel> model = Load(memory.path());
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->config.quantization, TraitsOf(type).name);
   const LayerWeights& layer = model->weights.layers.at(1);
   const std::pair<std::string, const PackedMatrix*> matrices[] = {
-      {"token_embd.weight", &model->weights.embedding}, {"output.weight", &model->weights.lm_head},
-      {"blk.1.attn_q.weight", &layer.wq},               {"blk.1.attn_k.weight", &layer.wk},
-      {"blk.1.attn_v.weight", &layer.wv},               {"blk.1.attn_output.weight", &layer.wo},
-      {"blk.1.ffn_gate.weight", &layer.gate},           {"blk.1.ffn_up.weight", &layer.up},
+      {"token_embd.weight", &model->weights.embedding},
+      {"output.weight", &model->weights.lm_head},
+      {"blk.1.attn_q.weight", &layer.wq},
+      {"blk.1.attn_k.weight", &layer.wk},
+      {"blk.1.attn_v.weight", &layer.wv},
+      {"blk.1.attn_output.weight", &layer.wo},
+      {"blk.1.ffn_gate.weight", &layer.gate},
+      {"blk.1.ffn_up.weight", &layer.up},
       {"blk.1.ffn_down.weight", &layer.down}};
   for (const auto& [name, matrix] : matrices) {
     ASSERT_EQ(static_cast<uint64_t>(matrix->rows), file.tensor(name).dims[1]) << name;
     for (int32_t row = 0; row < matrix->rows; ++row) {
-      EXPECT_EQ(PackedRow(*matrix, row), FileRow(file, name, static_cast<uint64_t>(row))) << name << " row " << row;
+      EXPECT_EQ(PackedRow(*matrix, row), FileRow(file, name, static_cast<uint64_t>(row)))
+          << name << " row " << row;
     }
   }
 }
@@ -74,8 +80,12 @@ INSTANTIATE_TEST_SUITE_P(All, ModelLoaderTypes, testing::ValuesIn([] {
                          [](const auto& info) { return std::string(TraitsOf(info.param).name); });
 
 TEST(ModelLoader, PacksTheSameBytesOnAnyNumberOfThreads) {
-  const MemoryFile memory(TinyLlama({.hidden = 128, .heads = 4, .vocab = 300, .matrix_type = DType::kQ4_1,
-                                     .embedding_type = DType::kQ8_0}).Build());
+  const MemoryFile memory(TinyLlama({.hidden = 128,
+                                     .heads = 4,
+                                     .vocab = 300,
+                                     .matrix_type = DType::kQ4_1,
+                                     .embedding_type = DType::kQ8_0})
+                              .Build());
   const absl::StatusOr<LoadedModel> one = Load(memory.path(), 1), three = Load(memory.path(), 3);
   ASSERT_TRUE(one.ok() && three.ok());
   ASSERT_EQ(one->arena.used(), three->arena.used());
@@ -100,11 +110,14 @@ TEST(ModelLoader, ReadsNormsOfEveryFloatType) {
     norm.data = SeededBlocks(type, 64, 9);
     norm.dims = {64};
     std::vector<float> expected(64);
-    DequantizeBlocks(type, reinterpret_cast<const std::byte*>(norm.data.data()), 64, expected.data());
+    DequantizeBlocks(type, reinterpret_cast<const std::byte*>(norm.data.data()), 64,
+                     expected.data());
     const MemoryFile memory(file.Build());
     const absl::StatusOr<LoadedModel> model = Load(memory.path());
     ASSERT_TRUE(model.ok()) << model.status();
-    EXPECT_EQ(std::vector<float>(model->weights.output_norm.begin(), model->weights.output_norm.end()), expected);
+    EXPECT_EQ(
+        std::vector<float>(model->weights.output_norm.begin(), model->weights.output_norm.end()),
+        expected);
   }
 }
 
@@ -126,20 +139,25 @@ TEST_P(ModelLoaderTypes, RefusesWeightsThatAreNotFinite) {
   const DTypeTraits& t = TraitsOf(GetParam());
   const auto cols = static_cast<uint32_t>(std::max(64, t.block_elements));
   const bool f32 = t.type == DType::kF32;
-  const std::string bad = f32 ? Bytes(std::numeric_limits<float>::quiet_NaN())
-                              : Bytes(uint16_t{t.type == DType::kBF16 ? uint16_t{0xff80} : uint16_t{0xfc00}});
-  const bool two = t.type == DType::kQ4_1 || t.type == DType::kQ5_1 || t.type == DType::kQ4_K || t.type == DType::kQ5_K;
+  const std::string bad =
+      f32 ? Bytes(std::numeric_limits<float>::quiet_NaN())
+          : Bytes(uint16_t{t.type == DType::kBF16 ? uint16_t{0xff80} : uint16_t{0xfc00}});
+  const bool two = t.type == DType::kQ4_1 || t.type == DType::kQ5_1 || t.type == DType::kQ4_K ||
+                   t.type == DType::kQ5_K;
   const size_t scale = t.type == DType::kQ6_K ? 208 : 0;
   for (const char* name : {"token_embd.weight", "blk.1.ffn_down.weight"}) {
     for (const size_t place : {scale, two ? size_t{2} : scale}) {
       for (const bool last : {false, true}) {
-        GgufBuilder file = TinyLlama({.hidden = cols, .ffn = cols, .matrix_type = t.type, .embedding_type = t.type});
+        GgufBuilder file = TinyLlama(
+            {.hidden = cols, .ffn = cols, .matrix_type = t.type, .embedding_type = t.type});
         std::string& data = file.tensor(name).data;
-        data.replace((last ? data.size() - static_cast<size_t>(t.block_bytes) : 0) + place, bad.size(), bad);
+        data.replace((last ? data.size() - static_cast<size_t>(t.block_bytes) : 0) + place,
+                     bad.size(), bad);
         const MemoryFile memory(file.Build());
         const absl::Status status = Load(memory.path()).status();
         EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-        EXPECT_THAT(std::string(status.message()), HasSubstr(std::string(name) + ": found NaN or infinity"));
+        EXPECT_THAT(std::string(status.message()),
+                    HasSubstr(std::string(name) + ": found NaN or infinity"));
       }
     }
   }
@@ -178,7 +196,8 @@ TEST(FileDigest, IsTheSha256OfTheFile) {
   const MemoryFile memory("abc");
   const absl::StatusOr<ModelFile> file = ModelFile::Open(memory.path());
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ(*FileDigest(*file).Take(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(*FileDigest(*file).Take(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(ModelLoader, LoadsTheDefaultModel) {

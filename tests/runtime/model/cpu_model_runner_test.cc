@@ -30,8 +30,8 @@ void PoisonEmbedding(TinyModel& model, TokenId token) {
 TEST(CpuModelRunner, LimitsAreTheOptions) {
   const TinyModel model = MakeTinyModel({});
   WorkerPool pool({.threads = 1});
-  auto runner = CpuModelRunner::Create(model.config, model.weights,
-                                       {.num_blocks = 5, .max_rows = 7, .max_seqs = 3, .pool = &pool});
+  auto runner = CpuModelRunner::Create(
+      model.config, model.weights, {.num_blocks = 5, .max_rows = 7, .max_seqs = 3, .pool = &pool});
   ASSERT_TRUE(runner.ok()) << runner.status();
   const RunnerLimits limits = (*runner)->Limits();
   EXPECT_EQ(limits.num_blocks, 5);
@@ -46,8 +46,9 @@ TEST(CpuModelRunner, LimitsAreTheOptions) {
 TEST(CpuModelRunner, RefusesMoreKvMemoryThanTheSystemHas) {
   const TinyModel model = MakeTinyModel({});
   WorkerPool pool({.threads = 1});
-  auto runner = CpuModelRunner::Create(model.config, model.weights,
-                                       {.num_blocks = std::numeric_limits<int32_t>::max(), .pool = &pool});
+  auto runner =
+      CpuModelRunner::Create(model.config, model.weights,
+                             {.num_blocks = std::numeric_limits<int32_t>::max(), .pool = &pool});
   EXPECT_EQ(runner.status().code(), absl::StatusCode::kResourceExhausted);
 }
 
@@ -79,7 +80,8 @@ TEST(CpuModelRunner, GroupMaximaCoverTheirLogits) {
   ASSERT_EQ(logits.group_max.size(), 9u * 3);
   for (size_t row = 0; row < 9; ++row) {
     for (size_t g = 0; g < 3; ++g) {
-      const auto group = logits.values.subspan(row * 700 + g * kLogitGroup, std::min<size_t>(256, 700 - g * 256));
+      const auto group =
+          logits.values.subspan(row * 700 + g * kLogitGroup, std::min<size_t>(256, 700 - g * 256));
       EXPECT_EQ(logits.group_max[row * 3 + g], *std::ranges::max_element(group));
     }
   }
@@ -128,7 +130,8 @@ TEST(CpuModelRunner, NanStaysInItsSequence) {
     rows.push_back(std::move(step[1]));
   }
   for (size_t i = 0; i < rows.size(); ++i) {
-    EXPECT_EQ(std::memcmp(rows[i].data(), expected[i].data(), 250 * sizeof(float)), 0) << "position " << i;
+    EXPECT_EQ(std::memcmp(rows[i].data(), expected[i].data(), 250 * sizeof(float)), 0)
+        << "position " << i;
   }
   // A later owner of the same blocks is not reached by what was in them.
   TestSequence heir = clean;
@@ -136,7 +139,8 @@ TEST(CpuModelRunner, NanStaysInItsSequence) {
   heir.blocks = sick.blocks;
   const Rows inherited = runner.RunAlone(heir, 33);
   for (size_t i = 0; i < inherited.size(); ++i) {
-    EXPECT_EQ(std::memcmp(inherited[i].data(), expected[i].data(), 250 * sizeof(float)), 0) << "position " << i;
+    EXPECT_EQ(std::memcmp(inherited[i].data(), expected[i].data(), 250 * sizeof(float)), 0)
+        << "position " << i;
   }
 }
 

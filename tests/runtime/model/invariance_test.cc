@@ -1,5 +1,5 @@
-// The promise of batch invariance at the runner: a row's logits are the same bits whatever runs beside it, however
-// its sequence is cut, on any number of threads, in any blocks.
+// The promise of batch invariance at the runner: a row's logits are the same bits whatever runs
+// beside it, however its sequence is cut, on any number of threads, in any blocks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -111,7 +111,8 @@ TEST_P(BatchInvariance, DirtyKvPoolChangesNoBit) {
   ExpectSameBits(expected, runner.RunAlone(s, 64));
 }
 
-INSTANTIATE_TEST_SUITE_P(WeightTypes, BatchInvariance, testing::Values(DType::kQ4_1, DType::kQ8_0, DType::kF32),
+INSTANTIATE_TEST_SUITE_P(WeightTypes, BatchInvariance,
+                         testing::Values(DType::kQ4_1, DType::kQ8_0, DType::kF32),
                          [](const auto& info) { return std::string(TraitsOf(info.param).name); });
 
 }  // namespace

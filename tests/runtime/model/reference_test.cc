@@ -1,6 +1,6 @@
-// The runner against the reference in double precision. Int8 activations cost up to 5e-3 of each product (more in
-// a model as narrow as these than in a real one), so the logits agree by direction; with float weights and f32 KV
-// they agree closely.
+// The runner against the reference in double precision. Int8 activations cost up to 5e-3 of each
+// product (more in a model as narrow as these than in a real one), so the logits agree by
+// direction; with float weights and f32 KV they agree closely.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,10 +46,13 @@ TEST_P(TransformerReference, LogitsAgree) {
 std::vector<Case> Cases() {
   std::vector<Case> cases = {
       {.name = "GqaTiedQ4_1", .model = {}},
-      {.name = "MhaUntiedQ8_0", .model = {.heads = 2, .kv_heads = 2, .linear = DType::kQ8_0, .tied = false}},
+      {.name = "MhaUntiedQ8_0",
+       .model = {.heads = 2, .kv_heads = 2, .linear = DType::kQ8_0, .tied = false}},
       {.name = "MqaQ4_0", .model = {.heads = 4, .kv_heads = 1, .linear = DType::kQ4_0}},
-      {.name = "ThreeQueriesPerHead", .model = {.hidden = 96, .heads = 3, .kv_heads = 1, .ffn = 160}},
-      {.name = "HeadsWiderThanHidden", .model = {.hidden = 64, .heads = 4, .kv_heads = 2, .head_dim = 64}},
+      {.name = "ThreeQueriesPerHead",
+       .model = {.hidden = 96, .heads = 3, .kv_heads = 1, .ffn = 160}},
+      {.name = "HeadsWiderThanHidden",
+       .model = {.hidden = 64, .heads = 4, .kv_heads = 2, .head_dim = 64}},
       {.name = "HalfSplitRope", .model = {.rope_kind = RopeKind::kHalfSplit}},
       {.name = "RopeFactors", .model = {.rope_factors = true}},
       {.name = "Q5_0", .model = {.linear = DType::kQ5_0}},
@@ -61,7 +64,12 @@ std::vector<Case> Cases() {
        .model = {.linear = DType::kBF16, .embedding = DType::kF16},
        .min_cosine = 0.9999},
       {.name = "F32WeightsF32Kv",
-       .model = {.hidden = 48, .heads = 3, .kv_heads = 3, .ffn = 56, .linear = DType::kF32, .embedding = DType::kF32},
+       .model = {.hidden = 48,
+                 .heads = 3,
+                 .kv_heads = 3,
+                 .ffn = 56,
+                 .linear = DType::kF32,
+                 .embedding = DType::kF32},
        .kv = KvDType::kF32,
        .min_cosine = 0.999999},
   };

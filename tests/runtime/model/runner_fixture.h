@@ -31,10 +31,12 @@ struct TestSequence {
 // Owns the arrays of a StepBatch.
 class TestBatch {
  public:
-  // Next `count` tokens of the sequence, logits of all of them. One-row sequences come first by the caller's order.
+  // Next `count` tokens of the sequence, logits of all of them. One-row sequences come first by the
+  // caller's order.
   void Add(TestSequence& s, int32_t count) {
     const int32_t row = static_cast<int32_t>(tokens_.size());
-    seqs_.push_back({row, count, s.computed + count, static_cast<int32_t>(blocks_.size()), row, count});
+    seqs_.push_back(
+        {row, count, s.computed + count, static_cast<int32_t>(blocks_.size()), row, count});
     for (int32_t i = 0; i < count; ++i, ++s.computed) {
       tokens_.push_back(s.tokens[s.computed]);
       positions_.push_back(s.computed);
@@ -45,7 +47,8 @@ class TestBatch {
   }
   void AddCopy(BlockCopy copy) { copies_.push_back(copy); }
   const StepBatch& Get() {
-    batch_ = {tokens_, positions_, slots_, blocks_, seqs_, copies_, static_cast<int32_t>(tokens_.size())};
+    batch_ = {
+        tokens_, positions_, slots_, blocks_, seqs_, copies_, static_cast<int32_t>(tokens_.size())};
     return batch_;
   }
 
@@ -62,7 +65,8 @@ class TestBatch {
 // A runner with its pool. The model outlives it.
 class TestRunner {
  public:
-  TestRunner(const TinyModel& model, int32_t threads, KvDType kv = KvDType::kBF16) : pool_({.threads = threads}) {
+  TestRunner(const TinyModel& model, int32_t threads, KvDType kv = KvDType::kBF16)
+      : pool_({.threads = threads}) {
     auto runner = CpuModelRunner::Create(
         model.config, model.weights,
         {.kv_dtype = kv, .num_blocks = 64, .max_rows = 256, .max_seqs = 256, .pool = &pool_});

@@ -13,14 +13,16 @@ namespace {
 TEST(HostProbe, MeasuresEveryValueOnAnyNumberOfWorkers) {
   for (const int threads : {1, 2}) {
     WorkerPool pool({.threads = threads, .pin = false});
-    absl::StatusOr<HostProbe> probe = HostProbe::Create(&pool, {.buffer_bytes = 4 << 20, .seconds_per_value = 0});
+    absl::StatusOr<HostProbe> probe =
+        HostProbe::Create(&pool, {.buffer_bytes = 4 << 20, .seconds_per_value = 0});
     ASSERT_TRUE(probe.ok()) << probe.status();
     const ProbeResult r = probe->Run();
     for (const double value : {r.dram_gbps, r.dram_gbps_1t, r.barrier_ns, r.ghz}) {
       EXPECT_TRUE(std::isfinite(value) && value > 0) << value << " with " << threads;
     }
     EXPECT_EQ(r.u8s8_gops > 0, ActiveIsa() >= IsaLevel::kAvx2);
-    EXPECT_TRUE(std::isfinite(r.f32_gflops) && r.f32_gflops >= 0);  // 0 where code cannot be generated
+    EXPECT_TRUE(std::isfinite(r.f32_gflops) &&
+                r.f32_gflops >= 0);  // 0 where code cannot be generated
   }
 }
 

@@ -1,11 +1,11 @@
 #include "runtime/sampling/logits_filter.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "tests/testing/mix.h"
 
@@ -52,7 +52,8 @@ TEST(LogitsFilter, KeepsTheBestWithTiesToTheLowerId) {
 TEST(LogitsFilter, KeepsTheSmallestSetThatReachesAMass) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     for (const int32_t distinct : {1, 8, 100}) {
-      const std::vector<Candidate> all = RandomCandidates(seed, seed % 2 == 0 ? 50 : 3000, distinct);
+      const std::vector<Candidate> all =
+          RandomCandidates(seed, seed % 2 == 0 ? 50 : 3000, distinct);
       std::vector<Candidate> sorted = all;
       std::ranges::sort(sorted, Better);
       const double total = TotalMass(sorted);
@@ -60,9 +61,11 @@ TEST(LogitsFilter, KeepsTheSmallestSetThatReachesAMass) {
         // Off the sums that a set can have, so that rounding decides nothing.
         const double mass = share * total * (1 + 1e-9);
         size_t count = 0;
-        for (double sum = 0; count < sorted.size() && sum < mass; ++count) sum += sorted[count].mass;
+        for (double sum = 0; count < sorted.size() && sum < mass; ++count)
+          sum += sorted[count].mass;
         std::vector<Candidate> copy = all;
-        EXPECT_EQ(KeptBy(all, MassCut(copy, mass)), SortedPrefix(all, count)) << seed << " " << distinct << " " << share;
+        EXPECT_EQ(KeptBy(all, MassCut(copy, mass)), SortedPrefix(all, count))
+            << seed << " " << distinct << " " << share;
       }
     }
   }

@@ -1,7 +1,7 @@
 // The drawn token against a definition that sorts everything in f64.
-#include <map>
-
 #include <gtest/gtest.h>
+
+#include <map>
 
 #include "runtime/sampling/counter_rng.h"
 #include "tests/runtime/sampling/sampling_case.h"
@@ -20,15 +20,16 @@ std::vector<FilterCase> AllFilterCases() {
   for (const float temperature : {0.5f, 1.0f, 2.0f}) {
     for (const int32_t top_k : {0, 1, 2, 40, 700, 5000}) {
       for (const float top_p : {1.0f, 0.95f, 0.3f, 1e-6f}) {
-        for (const float min_p : {0.0f, 0.05f, 1.0f}) cases.push_back({temperature, top_k, top_p, min_p});
+        for (const float min_p : {0.0f, 0.05f, 1.0f})
+          cases.push_back({temperature, top_k, top_p, min_p});
       }
     }
   }
   return cases;
 }
 
-void ExpectReferenceDraw(SamplingCase& c, int32_t row, const SamplingParams& params, int32_t position,
-                         int32_t* skipped) {
+void ExpectReferenceDraw(SamplingCase& c, int32_t row, const SamplingParams& params,
+                         int32_t position, int32_t* skipped) {
   double slack = 0;
   const std::vector<ReferenceToken> kept = ReferenceKept(c.row(row), params, &slack);
   const double u = UniformAt(params.seed, 0, position);
@@ -39,15 +40,16 @@ void ExpectReferenceDraw(SamplingCase& c, int32_t row, const SamplingParams& par
     distance = std::min(distance, std::abs(sum - u));
     if (expected < 0 && sum > u) expected = token.id;
   }
-  // Where f32 rounding may decide which side of a border the draw falls on, there is nothing to compare.
+  // Where f32 rounding may decide which side of a border the draw falls on, there is nothing to
+  // compare.
   if (slack < 1e-6 || distance < 2e-6) {
     ++*skipped;
     return;
   }
   const Sampled drawn = c.Draw(MakeSpec(params, row, position));
   EXPECT_EQ(drawn.outcome, SampleOutcome::kToken);
-  EXPECT_EQ(drawn.token, TokenId{expected})
-      << "t " << params.temperature << " k " << params.top_k << " p " << params.top_p << " min_p " << params.min_p;
+  EXPECT_EQ(drawn.token, TokenId{expected}) << "t " << params.temperature << " k " << params.top_k
+                                            << " p " << params.top_p << " min_p " << params.min_p;
 }
 
 TEST(Sampler, DrawsWhatSortingEverythingDraws) {
@@ -78,7 +80,8 @@ TEST(Sampler, KeepsTiesOfLowerIdsOnly) {
   c.AddRow(row);
   std::map<TokenId, int32_t> seen;
   const SamplingParams params{.top_k = 2, .seed = 4};
-  for (int32_t position = 0; position < 200; ++position) ++seen[c.Draw(MakeSpec(params, 0, position)).token];
+  for (int32_t position = 0; position < 200; ++position)
+    ++seen[c.Draw(MakeSpec(params, 0, position)).token];
   EXPECT_EQ(seen.size(), 2u);
   EXPECT_GT(seen[TokenId{5}], 60);
   EXPECT_GT(seen[TokenId{300}], 60);
@@ -119,7 +122,8 @@ double ChiSquare(const SamplingParams& params, int32_t draws, size_t* bins) {
 TEST(Sampler, DrawsTokensAsOftenAsTheirProbability) {
   for (const SamplingParams& params :
        {SamplingParams{.seed = 1}, SamplingParams{.temperature = 0.7f, .top_k = 40, .seed = 2},
-        SamplingParams{.top_p = 0.9f, .seed = 3}, SamplingParams{.temperature = 1.5f, .min_p = 0.1f, .seed = 4}}) {
+        SamplingParams{.top_p = 0.9f, .seed = 3},
+        SamplingParams{.temperature = 1.5f, .min_p = 0.1f, .seed = 4}}) {
     size_t bins = 0;
     const double chi = ChiSquare(params, 20000, &bins);
     const double freedom = static_cast<double>(bins) - 1;
@@ -135,7 +139,8 @@ TEST(Sampler, NeverDrawsATokenAtMinusInfinity) {
   for (size_t i = 0; i < row.size(); i += 2) row[i] = kMinusInf;
   c.AddRow(row);
   for (const SamplingParams& params :
-       {SamplingParams{.temperature = 2.0f, .seed = 1}, SamplingParams{.temperature = 2.0f, .top_k = 299, .seed = 1},
+       {SamplingParams{.temperature = 2.0f, .seed = 1},
+        SamplingParams{.temperature = 2.0f, .top_k = 299, .seed = 1},
         SamplingParams{.temperature = 2.0f, .top_p = 0.9999f, .seed = 1}}) {
     for (int32_t position = 0; position < 3000; ++position) {
       EXPECT_EQ(static_cast<int32_t>(c.Draw(MakeSpec(params, 0, position)).token) % 2, 1);

@@ -112,7 +112,8 @@ TEST(Sampler, NeutralValuesAreExactlyNoOperation) {
   const SamplingParams plain{.seed = 6};
   const SamplingParams neutral{.temperature = 1, .top_k = 3000, .top_p = 1, .min_p = 0, .seed = 6};
   for (int32_t position = 0; position < 500; ++position) {
-    EXPECT_EQ(c.Draw(MakeSpec(plain, 0, position)).token, c.Draw(MakeSpec(neutral, 0, position)).token);
+    EXPECT_EQ(c.Draw(MakeSpec(plain, 0, position)).token,
+              c.Draw(MakeSpec(neutral, 0, position)).token);
   }
 }
 
@@ -133,7 +134,8 @@ TEST(Sampler, ExtremeLogitsAreDrawnSafely) {
   row[100] = 3e38f;
   row[400] = 1e-40f;
   c.AddRow(row);
-  for (const SamplingParams& params : Kinds()) EXPECT_EQ(c.Draw(MakeSpec(params)).token, TokenId{100});
+  for (const SamplingParams& params : Kinds())
+    EXPECT_EQ(c.Draw(MakeSpec(params)).token, TokenId{100});
 }
 
 // Rows and specs in one call, alone, and spread over workers: same bits.

@@ -17,7 +17,8 @@ inline constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 
 class SamplingCase {
  public:
-  explicit SamplingCase(int32_t vocab_size) : vocab_(vocab_size), sampler_({.vocab_size = vocab_size}) {}
+  explicit SamplingCase(int32_t vocab_size)
+      : vocab_(vocab_size), sampler_({.vocab_size = vocab_size}) {}
 
   // Appends a row and returns its index.
   int32_t AddRow(std::vector<float> row) {
@@ -30,8 +31,8 @@ class SamplingCase {
   }
   LogitsView view() const { return {.values = values_, .group_max = group_max_}; }
   std::span<const float> row(int32_t r) const {
-    return std::span<const float>(values_).subspan(static_cast<size_t>(r) * static_cast<size_t>(vocab_),
-                                                   static_cast<size_t>(vocab_));
+    return std::span<const float>(values_).subspan(
+        static_cast<size_t>(r) * static_cast<size_t>(vocab_), static_cast<size_t>(vocab_));
   }
   int32_t vocab_size() const { return vocab_; }
   Sampled Draw(const SampleSpec& spec) {
@@ -52,7 +53,8 @@ inline std::vector<float> RandomRow(uint64_t seed, int32_t vocab_size, float spr
   std::vector<float> row(static_cast<size_t>(vocab_size));
   for (float& x : row) {
     // Sum of uniforms: bell-shaped, as logits are.
-    x = spread * static_cast<float>(random.Unit() + random.Unit() + random.Unit() + random.Unit() - 2.0);
+    x = spread *
+        static_cast<float>(random.Unit() + random.Unit() + random.Unit() + random.Unit() - 2.0);
   }
   return row;
 }
@@ -71,17 +73,20 @@ struct ReferenceToken {
   double mass;  // share of the kept set
 };
 
-// The kept set ascending by id, by sorting everything. `slack` reports how near a cut-off is to flipping.
-inline std::vector<ReferenceToken> ReferenceKept(std::span<const float> logits, const SamplingParams& params,
-                                                 double* slack) {
+// The kept set ascending by id, by sorting everything. `slack` reports how near a cut-off is to
+// flipping.
+inline std::vector<ReferenceToken> ReferenceKept(std::span<const float> logits,
+                                                 const SamplingParams& params, double* slack) {
   *slack = 1;
   std::vector<ReferenceToken> all;
   for (size_t i = 0; i < logits.size(); ++i) all.push_back({static_cast<int32_t>(i), logits[i]});
   std::ranges::stable_sort(all, [](const auto& a, const auto& b) { return a.mass > b.mass; });
   const double best = all[0].mass;
-  if (params.top_k > 0 && params.top_k < static_cast<int32_t>(all.size())) all.resize(static_cast<size_t>(params.top_k));
+  if (params.top_k > 0 && params.top_k < static_cast<int32_t>(all.size()))
+    all.resize(static_cast<size_t>(params.top_k));
   double total = 0;
-  for (auto& token : all) total += token.mass = std::exp((token.mass - best) / static_cast<double>(params.temperature));
+  for (auto& token : all)
+    total += token.mass = std::exp((token.mass - best) / static_cast<double>(params.temperature));
   if (params.top_p < 1) {
     size_t count = 0;
     double sum = 0;
@@ -93,7 +98,8 @@ inline std::vector<ReferenceToken> ReferenceKept(std::span<const float> logits, 
   }
   std::erase_if(all, [&](const auto& token) {
     const bool best = token.mass == 1;  // exact in both arithmetics
-    if (params.min_p > 0 && !best) *slack = std::min(*slack, std::abs(token.mass - static_cast<double>(params.min_p)));
+    if (params.min_p > 0 && !best)
+      *slack = std::min(*slack, std::abs(token.mass - static_cast<double>(params.min_p)));
     return token.mass < static_cast<double>(params.min_p);
   });
   std::ranges::sort(all, {}, &ReferenceToken::id);

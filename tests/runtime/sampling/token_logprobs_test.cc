@@ -29,7 +29,8 @@ TEST(TokenLogprobs, MatchesALogSoftmaxInDouble) {
     SamplingCase c(3000);
     c.AddRow(RandomRow(9, 3000, spread));
     for (int32_t position = 0; position < 20; ++position) {
-      const SamplingParams params{.temperature = 1.7f, .seed = 3, .logprobs = true, .top_logprobs = 20};
+      const SamplingParams params{
+          .temperature = 1.7f, .seed = 3, .logprobs = true, .top_logprobs = 20};
       const Sampled drawn = c.Draw(MakeSpec(params, 0, position));
       const auto token = static_cast<int32_t>(drawn.token);
       EXPECT_NEAR(drawn.logprob, ReferenceLogprob(c.row(0), token), 1e-5);
@@ -95,7 +96,8 @@ TEST(TokenLogprobs, AreRawAlsoUnderAMask) {
 }
 
 TEST(TokenLogprobs, CanonicalLogIsALogarithm) {
-  for (double x = 1.0; x < 1e7; x *= 1.0137) EXPECT_NEAR(CanonicalLog(x), std::log(x), 4e-15 * (1 + std::log(x)));
+  for (double x = 1.0; x < 1e7; x *= 1.0137)
+    EXPECT_NEAR(CanonicalLog(x), std::log(x), 4e-15 * (1 + std::log(x)));
   EXPECT_EQ(CanonicalLog(1.0), 0.0);
 }
 

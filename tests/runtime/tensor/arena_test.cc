@@ -61,7 +61,8 @@ TEST(Arena, SaysHowMuchItCouldNotReserve) {
   const absl::StatusOr<Arena> huge = Arena::Create(size_t{1} << 60);
   ASSERT_FALSE(huge.ok());
   EXPECT_EQ(huge.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_NE(huge.status().message().find("1152921504606846976"), absl::string_view::npos) << huge.status();
+  EXPECT_NE(huge.status().message().find("1152921504606846976"), absl::string_view::npos)
+      << huge.status();
   EXPECT_EQ(Arena::Create(SIZE_MAX).status().code(), absl::StatusCode::kResourceExhausted);
 }
 

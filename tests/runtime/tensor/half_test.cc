@@ -12,7 +12,8 @@ namespace {
 
 TEST(Half, EveryFiniteValueIsExact) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
-    const int exponent = static_cast<int>((bits >> 10) & 31), fraction = static_cast<int>(bits & 0x3ff);
+    const int exponent = static_cast<int>((bits >> 10) & 31),
+              fraction = static_cast<int>(bits & 0x3ff);
     if (exponent == 31) continue;
     const double magnitude =
         exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);

@@ -30,7 +30,8 @@ TEST(Bridge, CatchesPanicsOnEveryThread) {
 
 TEST(Bridge, APanicBecomesAnInternalStatusWithoutItsPlace) {
   BridgeBytes error;
-  const absl::Status status = BridgeStatus(quire_bridge_panic(error.out()), error, "TEMPLATE_FAILED");
+  const absl::Status status =
+      BridgeStatus(quire_bridge_panic(error.out()), error, "TEMPLATE_FAILED");
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()), testing::Not(testing::HasSubstr("lib.rs")));
   EXPECT_EQ(GetErrorInfo(status).reason, "");
@@ -38,20 +39,25 @@ TEST(Bridge, APanicBecomesAnInternalStatusWithoutItsPlace) {
 
 TEST(Bridge, RefusesInvalidUtf8) {
   const QuireBridgeSlice piece = ToSlice("a");
-  const QuireBridgeVocab vocab = {
-      .pre_tokenizer = ToSlice("gpt-2"), .pieces = &piece, .piece_count = 1, .merges = nullptr, .merge_count = 0};
+  const QuireBridgeVocab vocab = {.pre_tokenizer = ToSlice("gpt-2"),
+                                  .pieces = &piece,
+                                  .piece_count = 1,
+                                  .merges = nullptr,
+                                  .merge_count = 0};
   QuireBridgeTokenizer* tokenizer = nullptr;
   BridgeBytes error;
   ASSERT_EQ(quire_bridge_tokenizer_new(&vocab, &tokenizer, error.out()), QUIRE_BRIDGE_OK);
   QuireBridgeIds ids = {};
   BridgeBytes encode_error;
-  EXPECT_EQ(quire_bridge_encode(tokenizer, ToSlice("a\xC3"), &ids, encode_error.out()), QUIRE_BRIDGE_INVALID);
+  EXPECT_EQ(quire_bridge_encode(tokenizer, ToSlice("a\xC3"), &ids, encode_error.out()),
+            QUIRE_BRIDGE_INVALID);
   EXPECT_THAT(std::string(encode_error.view()), testing::HasSubstr("byte 1"));
   quire_bridge_tokenizer_free(tokenizer);
 
   QuireBridgeTemplate* chat_template = nullptr;
   BridgeBytes template_error;
-  EXPECT_EQ(quire_bridge_template_new(ToSlice("\xFF"), &chat_template, template_error.out()), QUIRE_BRIDGE_INVALID);
+  EXPECT_EQ(quire_bridge_template_new(ToSlice("\xFF"), &chat_template, template_error.out()),
+            QUIRE_BRIDGE_INVALID);
 }
 
 TEST(Bridge, FreesNothingSafely) {

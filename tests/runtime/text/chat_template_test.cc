@@ -43,7 +43,8 @@ TEST(ChatTemplate, RefusesASyntaxErrorWithItsLine) {
 
 TEST(ChatTemplate, RefusesAnUnknownFilterWhenItRuns) {
   const auto compiled = ChatTemplate::Compile("{{ 1 | nonsense }}", {});
-  if (compiled.ok()) ExpectTemplateFailed((*compiled)->Render(Say("x")).status(), "template failed");
+  if (compiled.ok())
+    ExpectTemplateFailed((*compiled)->Render(Say("x")).status(), "template failed");
 }
 
 TEST(ChatTemplate, RefusesASourceThatIsTooLongOrNotUtf8) {
@@ -61,12 +62,15 @@ TEST(ChatTemplate, RaisedMessagesReachTheClientCutAndClean) {
 
 TEST(ChatTemplate, RaisedInAMacroIsStillItsOwn) {
   ExpectTemplateFailed(
-      Render("{% macro m() %}{{ raise_exception('inner') }}{% endmacro %}{{ m() }}", Say("x")).status(), "inner");
+      Render("{% macro m() %}{{ raise_exception('inner') }}{% endmacro %}{{ m() }}", Say("x"))
+          .status(),
+      "inner");
 }
 
 TEST(ChatTemplate, EndsALoopAtItsStepBudget) {
   const std::string_view loops =
-      "{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a + b %}{% endfor %}{% endfor %}";
+      "{% for a in range(99999) %}{% for b in range(99999) %}{% set c = a + b %}{% endfor %}{% "
+      "endfor %}";
   ExpectTemplateFailed(Render(loops, Say("x")).status(), "steps");
   EXPECT_TRUE(Render("fine", Say("x"), {.bos_token = "", .eos_token = "", .max_steps = 50}).ok());
 }
@@ -74,12 +78,14 @@ TEST(ChatTemplate, EndsALoopAtItsStepBudget) {
 TEST(ChatTemplate, EndsARenderingAtItsOutputBudget) {
   const ChatTemplateOptions options{.bos_token = "", .eos_token = "", .max_output_bytes = 100};
   EXPECT_EQ(Render("{{ messages[0].content }}", Say(std::string(100, 'a')), options)->size(), 100u);
-  ExpectTemplateFailed(Render("{{ messages[0].content }}", Say(std::string(101, 'a')), options).status(),
-                       "100 bytes");
+  ExpectTemplateFailed(
+      Render("{{ messages[0].content }}", Say(std::string(101, 'a')), options).status(),
+      "100 bytes");
 }
 
 TEST(ChatTemplate, EndsRecursionWithoutOverflowingTheStack) {
-  ExpectTemplateFailed(Render("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", Say("x")).status(), "");
+  ExpectTemplateFailed(Render("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", Say("x")).status(),
+                       "");
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "(";
   EXPECT_FALSE(ChatTemplate::Compile("{{ " + deep + " }}", {}).ok());
@@ -99,12 +105,14 @@ TEST(ChatTemplate, MergesExtraJsonIntoTheMessage) {
 }
 
 TEST(ChatTemplate, RefusesJsonThatIsBadOrSetsWhatIsNotItsOwn) {
-  for (const char* bad : {"[1]", "{", "{\"role\": \"x\"}", "{\"content\": 1}", "{\"a\": \"\xFF\"}"}) {
+  for (const char* bad :
+       {"[1]", "{", "{\"role\": \"x\"}", "{\"content\": 1}", "{\"a\": \"\xFF\"}"}) {
     ChatPrompt chat = Say("hi");
     chat.messages[0].extra_json = bad;
     ExpectField(Render("x", chat).status(), "prompt.chat.messages[0].extra_json");
   }
-  for (const char* bad : {"[]", "{\"messages\": []}", "{\"tools\": 1}", "{\"bos_token\": 1}", "{\"eos_token\": 1}"}) {
+  for (const char* bad :
+       {"[]", "{\"messages\": []}", "{\"tools\": 1}", "{\"bos_token\": 1}", "{\"eos_token\": 1}"}) {
     ChatPrompt chat = Say("hi");
     chat.template_arguments_json = bad;
     ExpectField(Render("x", chat).status(), "prompt.chat.template_arguments_json");
@@ -136,7 +144,9 @@ TEST(ChatTemplate, ContinuesTheFinalMessage) {
   chat.messages[0].role = "assistant";
   chat.continue_final_message = true;
   EXPECT_EQ(*Render("<{{ messages[0].content }}>", chat), "<one, ");
-  EXPECT_EQ(*Render("<{{ messages[0].content.strip() }}>{% if add_generation_prompt %}!{% endif %}", chat), "<one,");
+  EXPECT_EQ(*Render("<{{ messages[0].content.strip() }}>{% if add_generation_prompt %}!{% endif %}",
+                    chat),
+            "<one,");
   ExpectTemplateFailed(Render("nothing of it", chat).status(), "final message");
 }
 

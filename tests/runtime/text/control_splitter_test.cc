@@ -10,7 +10,8 @@ class ControlSplitterTest : public testing::Test {
   // Matches as "begin-end=id ...".
   std::string Matches(std::string_view text) const {
     std::string out;
-    for (auto match = splitter_.Next(text, 0); match.end != 0; match = splitter_.Next(text, match.end)) {
+    for (auto match = splitter_.Next(text, 0); match.end != 0;
+         match = splitter_.Next(text, match.end)) {
       out += std::to_string(match.begin) + "-" + std::to_string(match.end) + "=" +
              std::to_string(static_cast<int>(match.id)) + " ";
     }
@@ -63,7 +64,8 @@ TEST(ControlSplitter, WithoutSpellingsFindsNothing) {
 
 TEST(ControlSplitter, IsLinearInHostileText) {
   std::vector<ControlSplitter::Entry> entries;
-  for (int i = 0; i < 1000; ++i) entries.push_back({"<|reserved_" + std::to_string(i) + "|>", TokenId{i}});
+  for (int i = 0; i < 1000; ++i)
+    entries.push_back({"<|reserved_" + std::to_string(i) + "|>", TokenId{i}});
   const ControlSplitter splitter(std::move(entries));
   std::string text;
   for (int i = 0; i < 100'000; ++i) text += "<|reserved_";

@@ -34,9 +34,11 @@ TEST(GoldenChats, RenderingsEqualTransformers) {
   ASSERT_GE(file.size(), 40u);
   for (const Json& json : file) {
     SCOPED_TRACE(json["name"].get<std::string>());
-    const auto chat_template = ChatTemplate::Compile(
-        json["template"].get<std::string>(),
-        {.bos_token = "<|im_start|>", .eos_token = "<|im_end|>", .max_steps = 100'000, .max_output_bytes = 1 << 20});
+    const auto chat_template =
+        ChatTemplate::Compile(json["template"].get<std::string>(), {.bos_token = "<|im_start|>",
+                                                                    .eos_token = "<|im_end|>",
+                                                                    .max_steps = 100'000,
+                                                                    .max_output_bytes = 1 << 20});
     ASSERT_TRUE(chat_template.ok()) << chat_template.status();
     const auto rendered = (*chat_template)->Render(ChatOf(json["chat"]));
     if (json["rendered"].is_null()) {

@@ -23,7 +23,11 @@ std::vector<GoldenCase> ReadCases() {
   const nlohmann::json file = nlohmann::json::parse(in);
   std::vector<GoldenCase> cases;
   for (const auto& json : file) {
-    GoldenCase c{.name = json["name"], .text = json["text"], .smollm = json["smollm"], .gpt2 = {}, .parsed = {}};
+    GoldenCase c{.name = json["name"],
+                 .text = json["text"],
+                 .smollm = json["smollm"],
+                 .gpt2 = {},
+                 .parsed = {}};
     c.gpt2 = json.value("gpt2", c.smollm);
     c.parsed = json.value("parsed", c.smollm);
     cases.push_back(std::move(c));

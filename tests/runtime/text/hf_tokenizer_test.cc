@@ -26,15 +26,16 @@ std::unique_ptr<Tokenizer> Make(const VocabData& vocab) {
 std::vector<std::string> Shown(const Tokenizer& tokenizer, const std::vector<TokenSpan>& tokens) {
   std::vector<std::string> out;
   for (const TokenSpan& span : tokens) {
-    out.push_back(std::string(tokenizer.Spelling(span.id)) + "@" + std::to_string(span.begin_byte) + "-" +
-                  std::to_string(span.end_byte) + (span.special ? "!" : ""));
+    out.push_back(std::string(tokenizer.Spelling(span.id)) + "@" + std::to_string(span.begin_byte) +
+                  "-" + std::to_string(span.end_byte) + (span.special ? "!" : ""));
   }
   return out;
 }
 
 TEST(HfTokenizer, MergesByRankAndGivesByteOffsets) {
   const auto tokenizer = Make(SmallVocab());
-  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("the the", kPlain)), ElementsAre("the@0-3", "Ġthe@3-7"));
+  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("the the", kPlain)),
+              ElementsAre("the@0-3", "Ġthe@3-7"));
   EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("éé", kPlain)), ElementsAre("Ã©Ã©@0-4"));
   EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("è", kPlain)), ElementsAre("Ã@0-1", "¨@1-2"));
   EXPECT_TRUE(tokenizer->Encode("", kPlain)->empty());
@@ -43,7 +44,8 @@ TEST(HfTokenizer, MergesByRankAndGivesByteOffsets) {
 TEST(HfTokenizer, SmollmSplitsDigitsAndGpt2DoesNot) {
   VocabData vocab = SmallVocab();
   const auto smollm = Make(vocab);
-  EXPECT_THAT(Shown(*smollm, *smollm->Encode("a 1", kPlain)), ElementsAre("a@0-1", "Ġ@1-2", "1@2-3"));
+  EXPECT_THAT(Shown(*smollm, *smollm->Encode("a 1", kPlain)),
+              ElementsAre("a@0-1", "Ġ@1-2", "1@2-3"));
   vocab.pre_tokenizer = "gpt-2";
   vocab.merges.push_back("Ġ 1");
   vocab.pieces.push_back("Ġ1");
@@ -55,7 +57,8 @@ TEST(HfTokenizer, SmollmSplitsDigitsAndGpt2DoesNot) {
 TEST(HfTokenizer, ReadsSpelledControlTokensOnlyWhenAsked) {
   const auto tokenizer = Make(SmallVocab());
   const std::string text = "ab<|im_end|>ab";
-  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode(text, kParse)), ElementsAre("ab@0-2", "<|im_end|>@2-12!", "ab@12-14"));
+  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode(text, kParse)),
+              ElementsAre("ab@0-2", "<|im_end|>@2-12!", "ab@12-14"));
   const auto plain = *tokenizer->Encode(text, kPlain);
   EXPECT_EQ(Decode(*tokenizer, plain), text);
   for (const TokenSpan& span : plain) EXPECT_FALSE(span.special);
@@ -63,7 +66,8 @@ TEST(HfTokenizer, ReadsSpelledControlTokensOnlyWhenAsked) {
 
 TEST(HfTokenizer, AlwaysReadsUserDefinedTokens) {
   const auto tokenizer = Make(SmallVocab());
-  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("ab<tool>", kPlain)), ElementsAre("ab@0-2", "<tool>@2-8"));
+  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("ab<tool>", kPlain)),
+              ElementsAre("ab@0-2", "<tool>@2-8"));
   EXPECT_EQ(tokenizer->Piece(IdOf(*tokenizer, "<tool>")), "<tool>");
 }
 
@@ -72,8 +76,10 @@ TEST(HfTokenizer, AddsBosAndEosAsPrescribedAndNeverTwice) {
   vocab.add_bos = true;
   vocab.add_eos = true;
   const auto tokenizer = Make(vocab);
-  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("ab", {})), ElementsAre("<|bos|>@0-0!", "ab@0-2", "<|im_end|>@2-2!"));
-  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("", {})), ElementsAre("<|bos|>@0-0!", "<|im_end|>@0-0!"));
+  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("ab", {})),
+              ElementsAre("<|bos|>@0-0!", "ab@0-2", "<|im_end|>@2-2!"));
+  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("", {})),
+              ElementsAre("<|bos|>@0-0!", "<|im_end|>@0-0!"));
   EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("<|bos|>ab", {.parse_special_tokens = true})),
               ElementsAre("<|bos|>@0-7!", "ab@7-9", "<|im_end|>@9-9!"));
   EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("ab", kPlain)), ElementsAre("ab@0-2"));
@@ -91,7 +97,8 @@ TEST(HfTokenizer, ControlTokensHaveNoBytes) {
 
 TEST(HfTokenizer, EndsAtEosAndKnownEndsOfTurn) {
   const auto tokenizer = Make(SmallVocab());
-  EXPECT_THAT(tokenizer->eos_ids(), ElementsAre(IdOf(*tokenizer, "<|im_end|>"), IdOf(*tokenizer, "<|end|>")));
+  EXPECT_THAT(tokenizer->eos_ids(),
+              ElementsAre(IdOf(*tokenizer, "<|im_end|>"), IdOf(*tokenizer, "<|end|>")));
   EXPECT_EQ(tokenizer->bos(), IdOf(*tokenizer, "<|bos|>"));
 }
 
@@ -107,7 +114,8 @@ TEST(HfTokenizer, RefusesAnUnknownPreTokenizerListingTheKnown) {
   vocab.pre_tokenizer = "llama9";
   const auto status = MakeTokenizer(vocab).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  for (const std::string& part : {std::string("llama9"), std::string("smollm"), std::string("gpt-2")}) {
+  for (const std::string& part :
+       {std::string("llama9"), std::string("smollm"), std::string("gpt-2")}) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(part));
   }
   EXPECT_THAT(KnownPreTokenizers(), testing::UnorderedElementsAre("smollm", "gpt-2"));
@@ -147,7 +155,8 @@ TEST(HfTokenizer, BytesWithoutAPieceAreLostAndOffsetsStayExact) {
   vocab.pieces['b'] = "<|b|>";
   std::erase(vocab.merges, "a b");
   const auto tokenizer = Make(vocab);
-  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("bathbeb", kPlain)), ElementsAre("a@1-2", "the@2-6"));
+  EXPECT_THAT(Shown(*tokenizer, *tokenizer->Encode("bathbeb", kPlain)),
+              ElementsAre("a@1-2", "the@2-6"));
   EXPECT_TRUE(tokenizer->Encode("bbb", kPlain)->empty());
 }
 

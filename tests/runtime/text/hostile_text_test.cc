@@ -1,5 +1,5 @@
-// Long monotonous texts are encoded completely, with constant stack, to the reference's ids; the time limit of the
-// test stands for linear time.
+// Long monotonous texts are encoded completely, with constant stack, to the reference's ids; the
+// time limit of the test stands for linear time.
 #include <fstream>
 #include <string>
 

@@ -7,7 +7,9 @@
 namespace quire {
 namespace {
 
-JsonField Field(JsonField::Kind kind) { return {.field = "f", .kind = kind, .reserved = {"role"}, .on_string = {}}; }
+JsonField Field(JsonField::Kind kind) {
+  return {.field = "f", .kind = kind, .reserved = {"role"}, .on_string = {}};
+}
 
 std::string Object(std::string_view text) {
   const auto out = RewriteJson(Field(JsonField::Kind::kObject), text);
@@ -23,15 +25,20 @@ TEST(JsonField, KeepsOrderNumbersAndText) {
   EXPECT_EQ(Object(""), "{}");
   EXPECT_EQ(Array(""), "[]");
   EXPECT_EQ(Object(" { } "), "{}");
-  EXPECT_EQ(Object(R"({"b": [1, -2, 2.50, 1e400, 18446744073709551615], "a": {"x": null, "y": [true, false, [], {}]}})"),
-            "not valid JSON");  // 1e400 is out of range
-  EXPECT_EQ(Object(R"({"b": [1, -2, 2.50, 1E5, 18446744073709551615], "a": {"x": null, "y": [true, false, [], {}]}})"),
-            R"({"b":[1,-2,2.50,1E5,18446744073709551615],"a":{"x":null,"y":[true,false,[],{}]}})");
+  EXPECT_EQ(
+      Object(
+          R"({"b": [1, -2, 2.50, 1e400, 18446744073709551615], "a": {"x": null, "y": [true, false, [], {}]}})"),
+      "not valid JSON");  // 1e400 is out of range
+  EXPECT_EQ(
+      Object(
+          R"({"b": [1, -2, 2.50, 1E5, 18446744073709551615], "a": {"x": null, "y": [true, false, [], {}]}})"),
+      R"({"b":[1,-2,2.50,1E5,18446744073709551615],"a":{"x":null,"y":[true,false,[],{}]}})");
   EXPECT_EQ(Array(R"(["\u00e9\n\"\\\/\ud83d\ude42\u0000"])"), "[\"é\\u000a\\\"\\\\/🙂\\u0000\"]");
 }
 
 TEST(JsonField, RefusesWhatIsNoJson) {
-  for (const char* bad : {"{", "{\"a\": [1,]}", "{\"a\"}", "nul", "{} {}", "{\"a\": \"\xFF\"}", "{\"a\": \"\\ud800\"}", " "}) {
+  for (const char* bad : {"{", "{\"a\": [1,]}", "{\"a\"}", "nul", "{} {}", "{\"a\": \"\xFF\"}",
+                          "{\"a\": \"\\ud800\"}", " "}) {
     EXPECT_EQ(Object(bad), "not valid JSON") << bad;
   }
 }
@@ -40,7 +47,8 @@ TEST(JsonField, RefusesTheOtherKind) {
   for (const char* other : {"[]", "1", "null", "true", "\"text\"", "1.5"}) {
     EXPECT_THAT(Object(other), testing::HasSubstr("JSON, but")) << other;
   }
-  for (const char* other : {"{}", "1", "\"text\""}) EXPECT_THAT(Array(other), testing::HasSubstr("JSON, but")) << other;
+  for (const char* other : {"{}", "1", "\"text\""})
+    EXPECT_THAT(Array(other), testing::HasSubstr("JSON, but")) << other;
 }
 
 TEST(JsonField, RefusesReservedMembersAtTheTopOnly) {

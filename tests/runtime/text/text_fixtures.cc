@@ -41,7 +41,8 @@ VocabData SmallVocab() {
     vocab.merges.push_back(ToAlphabet(left) + " " + ToAlphabet(right));
     add(ToAlphabet(left) + ToAlphabet(right), TokenKind::kNormal);
   };
-  for (int b = 0; b < 256; ++b) add(ToAlphabet(std::string(1, static_cast<char>(b))), TokenKind::kNormal);
+  for (int b = 0; b < 256; ++b)
+    add(ToAlphabet(std::string(1, static_cast<char>(b))), TokenKind::kNormal);
   merge("t", "h");
   merge("th", "e");
   merge(" ", "the");

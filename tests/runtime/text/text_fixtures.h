@@ -12,7 +12,8 @@
 
 namespace quire {
 
-// Every byte as a piece, merges for "the", " the", "ab", "éé" and runs of spaces, then control tokens
+// Every byte as a piece, merges for "the", " the", "ab", "éé" and runs of spaces, then control
+// tokens
 // <|bos|>, <|im_start|>, <|im_end|>, <|end|> and the user-defined token <tool>.
 VocabData SmallVocab();
 TokenId IdOf(const Tokenizer& tokenizer, std::string_view spelling);
@@ -30,7 +31,7 @@ std::vector<int32_t> Ids(const std::vector<TokenSpan>& tokens);
 
 }  // namespace quire
 
-#define QUIRE_MODEL_VOCAB_OR_SKIP(name)                                                     \
-  const std::optional<VocabData> name##_maybe = ModelVocab();                               \
-  if (!name##_maybe.has_value()) GTEST_SKIP() << "QUIRE_TEST_MODEL is not set";             \
+#define QUIRE_MODEL_VOCAB_OR_SKIP(name)                                         \
+  const std::optional<VocabData> name##_maybe = ModelVocab();                   \
+  if (!name##_maybe.has_value()) GTEST_SKIP() << "QUIRE_TEST_MODEL is not set"; \
   const VocabData& name = *name##_maybe

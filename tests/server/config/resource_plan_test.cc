@@ -13,8 +13,13 @@ using testing::HasSubstr;
 constexpr int64_t kMiB = int64_t{1} << 20, kGiB = int64_t{1} << 30;
 
 ResourceNeeds Needs() {
-  return {.weights_bytes = 100 * kMiB, .scratch_bytes = 50 * kMiB, .kv_block_bytes = 1 * kMiB,
-          .context_tokens = 8192, .max_context = 0, .kv_cache_bytes = 0, .limit_bytes = 8 * kGiB,
+  return {.weights_bytes = 100 * kMiB,
+          .scratch_bytes = 50 * kMiB,
+          .kv_block_bytes = 1 * kMiB,
+          .context_tokens = 8192,
+          .max_context = 0,
+          .kv_cache_bytes = 0,
+          .limit_bytes = 8 * kGiB,
           .limit_source = "cgroup"};
 }
 
@@ -46,7 +51,8 @@ TEST(ResourcePlan, NeverLessThanOneContextIfThatFits) {
   const auto small = PlanResources(needs);
   ASSERT_TRUE(small.ok());
   EXPECT_EQ(small->num_blocks, 2 * kGiB / needs.kv_block_bytes);
-  EXPECT_EQ(small->context_tokens, small->num_blocks * kBlockTokens) << "the pool bounds the context";
+  EXPECT_EQ(small->context_tokens, small->num_blocks * kBlockTokens)
+      << "the pool bounds the context";
 }
 
 TEST(ResourcePlan, TakesWhatIsAskedForAndRefusesWhatDoesNotFit) {
@@ -64,7 +70,8 @@ TEST(ResourcePlan, TakesWhatIsAskedForAndRefusesWhatDoesNotFit) {
   EXPECT_THAT(std::string(big.status().message()), HasSubstr("weights 100.0 MiB"));
 
   needs.kv_cache_bytes = 1;
-  EXPECT_THAT(std::string(PlanResources(needs).status().message()), HasSubstr("less than one block"));
+  EXPECT_THAT(std::string(PlanResources(needs).status().message()),
+              HasSubstr("less than one block"));
 }
 
 TEST(ResourcePlan, AModelLargerThanTheLimitIsRefusedWithTheArithmetic) {

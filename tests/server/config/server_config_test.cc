@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
-
 #include <filesystem>
 #include <fstream>
 
@@ -17,8 +16,9 @@ using testing::HasSubstr;
 class ServerConfigTest : public testing::Test {
  protected:
   std::string File(const std::string& text) {
-    const std::string path = testing::TempDir() + "/quire_config_" + std::to_string(files_++) + "_" +
-                             testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
+    const std::string path = testing::TempDir() + "/quire_config_" + std::to_string(files_++) +
+                             "_" + testing::UnitTest::GetInstance()->current_test_info()->name() +
+                             ".json";
     std::ofstream(path) << text;
     paths_.push_back(path);
     return path;
@@ -26,11 +26,13 @@ class ServerConfigTest : public testing::Test {
   void TearDown() override {
     for (const std::string& path : paths_) std::filesystem::remove(path);
   }
-  static absl::StatusOr<ServerConfig> Parse(std::vector<std::string> flags, Environment environment = {}) {
+  static absl::StatusOr<ServerConfig> Parse(std::vector<std::string> flags,
+                                            Environment environment = {}) {
     flags.insert(flags.begin(), {"--model", "m.gguf"});
     return ParseServerConfig(flags, environment);
   }
-  static void ExpectError(const absl::StatusOr<ServerConfig>& got, int exit_code, const std::string& text) {
+  static void ExpectError(const absl::StatusOr<ServerConfig>& got, int exit_code,
+                          const std::string& text) {
     ASSERT_FALSE(got.ok());
     EXPECT_EQ(ExitCodeOf(got.status()), exit_code) << got.status();
     EXPECT_THAT(std::string(got.status().message()), HasSubstr(text));
@@ -58,8 +60,8 @@ TEST_F(ServerConfigTest, DefaultsAreThoseOfTheApi) {
 }
 
 TEST_F(ServerConfigTest, FlagBeatsVariableBeatsFileBeatsDefault) {
-  const std::string file =
-      File(R"({"max_running": 2, "max-waiting": 20, "threads": 7, "listen": ["unix:/a", "127.0.0.1:1"]})");
+  const std::string file = File(
+      R"({"max_running": 2, "max-waiting": 20, "threads": 7, "listen": ["unix:/a", "127.0.0.1:1"]})");
   const auto config = Parse({"--config", file, "--threads", "3"},
                             {{"QUIRE_THREADS", "5"}, {"QUIRE_MAX_WAITING", "30"}});
   ASSERT_TRUE(config.ok()) << config.status();
@@ -77,12 +79,15 @@ TEST_F(ServerConfigTest, TheFileMayBeNamedByVariable) {
 }
 
 TEST_F(ServerConfigTest, ListsComeFromRepeatedFlagsAndFromCommas) {
-  EXPECT_THAT(Parse({"--listen", "127.0.0.1:1", "--listen=unix:/x"})->listen, ElementsAre("127.0.0.1:1", "unix:/x"));
-  EXPECT_THAT(Parse({}, {{"QUIRE_LISTEN", "127.0.0.1:1,unix:/x"}})->listen, ElementsAre("127.0.0.1:1", "unix:/x"));
+  EXPECT_THAT(Parse({"--listen", "127.0.0.1:1", "--listen=unix:/x"})->listen,
+              ElementsAre("127.0.0.1:1", "unix:/x"));
+  EXPECT_THAT(Parse({}, {{"QUIRE_LISTEN", "127.0.0.1:1,unix:/x"}})->listen,
+              ElementsAre("127.0.0.1:1", "unix:/x"));
 }
 
 TEST_F(ServerConfigTest, UnitsAreUnderstood) {
-  const auto config = Parse({"--kv-cache-bytes", "512MiB", "--drain-timeout", "1500ms", "--drain-delay", "5"});
+  const auto config =
+      Parse({"--kv-cache-bytes", "512MiB", "--drain-timeout", "1500ms", "--drain-delay", "5"});
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->kv_cache_bytes, int64_t{512} << 20);
   EXPECT_EQ(config->drain_timeout, absl::Milliseconds(1500));
@@ -114,8 +119,10 @@ TEST_F(ServerConfigTest, BadVariablesAreConfigurationErrorsEvenUnderAGoodFlag) {
 }
 
 TEST_F(ServerConfigTest, VariablesThatKubernetesInjectsAreIgnored) {
-  const auto config = Parse({}, {{"QUIRE_SERVICE_HOST", "10.0.0.1"}, {"QUIRE_PORT", "tcp://10.0.0.1:1"},
-                                 {"QUIRE_PORT_50051_TCP", "x"}, {"QUIRE_THREADS", ""}});
+  const auto config = Parse({}, {{"QUIRE_SERVICE_HOST", "10.0.0.1"},
+                                 {"QUIRE_PORT", "tcp://10.0.0.1:1"},
+                                 {"QUIRE_PORT_50051_TCP", "x"},
+                                 {"QUIRE_THREADS", ""}});
   EXPECT_TRUE(config.ok()) << config.status();
 }
 
@@ -137,16 +144,20 @@ TEST_F(ServerConfigTest, AListenerThatOthersCanReachNeedsATrustedNetwork) {
   ExpectError(Parse({"--listen", "0.0.0.0:50051"}), 78, "--trusted-network");
   ExpectError(Parse({"--listen", "127.0.0.1:1", "--listen", "[::]:50051"}), 78, "[::]:50051");
   EXPECT_TRUE(Parse({"--listen", "0.0.0.0:50051", "--trusted-network"}).ok());
-  EXPECT_TRUE(Parse({}, {{"QUIRE_LISTEN", "0.0.0.0:50051"}, {"QUIRE_TRUSTED_NETWORK", "true"}}).ok());
+  EXPECT_TRUE(
+      Parse({}, {{"QUIRE_LISTEN", "0.0.0.0:50051"}, {"QUIRE_TRUSTED_NETWORK", "true"}}).ok());
   EXPECT_FALSE(Parse({"--listen", "0.0.0.0:1", "--trusted-network"})->reflection_on());
-  EXPECT_TRUE(Parse({"--listen", "0.0.0.0:1", "--trusted-network", "--reflection=on"})->reflection_on());
+  EXPECT_TRUE(
+      Parse({"--listen", "0.0.0.0:1", "--trusted-network", "--reflection=on"})->reflection_on());
 }
 
 TEST_F(ServerConfigTest, KnowsPrivateListeners) {
-  for (const char* address : {"unix:/tmp/s", "127.0.0.1:1", "127.9.9.9:1", "localhost:1", "[::1]:1"}) {
+  for (const char* address :
+       {"unix:/tmp/s", "127.0.0.1:1", "127.9.9.9:1", "localhost:1", "[::1]:1"}) {
     EXPECT_TRUE(IsPrivateListener(address)) << address;
   }
-  for (const char* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "127.example.org:1", "localhost.example:1", "x"}) {
+  for (const char* address :
+       {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "127.example.org:1", "localhost.example:1", "x"}) {
     EXPECT_FALSE(IsPrivateListener(address)) << address;
   }
 }

@@ -16,8 +16,9 @@ namespace quire {
 class DeliveryFixture {
  public:
   explicit DeliveryFixture(DeliveryOptions options = {}, std::vector<std::string> pieces = {})
-      : tokenizer(std::move(pieces)), inbox(16), delivery(WithFlush(std::move(options)),
-                                                         {&tokenizer, &inbox, &events, &clock}) {}
+      : tokenizer(std::move(pieces)),
+        inbox(16),
+        delivery(WithFlush(std::move(options)), {&tokenizer, &inbox, &events, &clock}) {}
 
   // Opens and reserves; the request is with the intake.
   std::shared_ptr<FakeSink> Open(uint64_t id, StreamSpec spec = {}) {

@@ -129,7 +129,8 @@ TEST(Delivery, TokensCarryLogprobsOnlyWhenAsked) {
 
 TEST(Delivery, KeepStopLeavesAStopTokenInTextAndTokens) {
   DeliveryFixture f;
-  const auto kept = f.Open(1, {.tokens = true, .stop_token_ids = {TokenId{'.'}}, .keep_stop = true});
+  const auto kept =
+      f.Open(1, {.tokens = true, .stop_token_ids = {TokenId{'.'}}, .keep_stop = true});
   const auto cut = f.Open(2, {.tokens = true, .stop_token_ids = {TokenId{'.'}}});
   f.Prepare(1);
   f.Prepare(2);

@@ -1,4 +1,5 @@
-// Every way a request can end, in every state it can be in: one end, the right status, counted once.
+// Every way a request can end, in every state it can be in: one end, the right status, counted
+// once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,7 @@ constexpr const char* kStageNames[] = {"intake", "queue", "prefill", "decode"};
 struct Row {
   FinishReason reason;
   absl::StatusCode code;
-  const char* error_reason;      // before the first token
+  const char* error_reason;       // before the first token
   const char* late_error_reason;  // after it
   Outcome outcome;
 };
@@ -26,12 +27,16 @@ const Row kRows[] = {
     {FinishReason::kTimeLimit, absl::StatusCode::kOk, "", "", Outcome::kOk},
     {FinishReason::kAborted, absl::StatusCode::kOk, "", "", Outcome::kAborted},
     {FinishReason::kCancelled, absl::StatusCode::kCancelled, "", "", Outcome::kCancelled},
-    {FinishReason::kDeadline, absl::StatusCode::kDeadlineExceeded, "DEADLINE", "DEADLINE", Outcome::kDeadline},
-    {FinishReason::kQueueAge, absl::StatusCode::kResourceExhausted, "QUEUE_AGE", "QUEUE_AGE", Outcome::kExpired},
+    {FinishReason::kDeadline, absl::StatusCode::kDeadlineExceeded, "DEADLINE", "DEADLINE",
+     Outcome::kDeadline},
+    {FinishReason::kQueueAge, absl::StatusCode::kResourceExhausted, "QUEUE_AGE", "QUEUE_AGE",
+     Outcome::kExpired},
     {FinishReason::kSlowReader, absl::StatusCode::kResourceExhausted, "SLOW_READER", "SLOW_READER",
      Outcome::kSlowReader},
-    {FinishReason::kShutdown, absl::StatusCode::kUnavailable, "DRAINING", "SHUTDOWN", Outcome::kShutdown},
-    {FinishReason::kError, absl::StatusCode::kInternal, "NON_FINITE", "NON_FINITE", Outcome::kError},
+    {FinishReason::kShutdown, absl::StatusCode::kUnavailable, "DRAINING", "SHUTDOWN",
+     Outcome::kShutdown},
+    {FinishReason::kError, absl::StatusCode::kInternal, "NON_FINITE", "NON_FINITE",
+     Outcome::kError},
 };
 
 class EndMatrix : public testing::TestWithParam<std::tuple<Row, Stage>> {};
@@ -69,7 +74,8 @@ TEST_P(EndMatrix, EndsOnceWithTheRightStatus) {
   const absl::Status end = sink->ends()[0];
   EXPECT_EQ(end.code(), row.code) << end;
   std::string reason = stage == Stage::kDecode ? row.late_error_reason : row.error_reason;
-  if (stage == Stage::kIntake && reason == "NON_FINITE") reason = "ENGINE_FAULT";  // nothing was computed
+  if (stage == Stage::kIntake && reason == "NON_FINITE")
+    reason = "ENGINE_FAULT";  // nothing was computed
   EXPECT_EQ(GetErrorInfo(end).reason, reason);
   if (row.reason == FinishReason::kDeadline) {
     EXPECT_EQ(MetadataOf(end, "stage"), kStageNames[static_cast<int>(stage)]);
@@ -99,8 +105,9 @@ TEST_P(EndMatrix, EndsOnceWithTheRightStatus) {
 }
 
 std::string NameOf(const testing::TestParamInfo<EndMatrix::ParamType>& info) {
-  static constexpr const char* kNames[] = {"None",     "Stop",      "Length",     "TimeLimit", "Aborted", "Deadline",
-                                           "QueueAge", "Cancelled", "SlowReader", "Shutdown",  "Error"};
+  static constexpr const char* kNames[] = {"None",       "Stop",     "Length",   "TimeLimit",
+                                           "Aborted",    "Deadline", "QueueAge", "Cancelled",
+                                           "SlowReader", "Shutdown", "Error"};
   static constexpr const char* kStages[] = {"Intake", "Queued", "Prefill", "Decode"};
   return std::string(kNames[static_cast<size_t>(std::get<0>(info.param).reason)]) +
          kStages[static_cast<size_t>(std::get<1>(info.param))];
@@ -108,19 +115,25 @@ std::string NameOf(const testing::TestParamInfo<EndMatrix::ParamType>& info) {
 
 INSTANTIATE_TEST_SUITE_P(All, EndMatrix,
                          testing::Combine(testing::ValuesIn(kRows),
-                                          testing::Values(Stage::kIntake, Stage::kQueued, Stage::kPrefill,
-                                                          Stage::kDecode)),
+                                          testing::Values(Stage::kIntake, Stage::kQueued,
+                                                          Stage::kPrefill, Stage::kDecode)),
                          NameOf);
 
 TEST(EndStatus, OnlyRetriableEndsCarryADelay) {
   for (const FinishReason reason : {FinishReason::kQueueAge, FinishReason::kShutdown}) {
-    EXPECT_EQ(GetErrorInfo(FailureStatus({.reason = reason, .retry_delay_ms = 250})).retry_delay_ms, 250);
+    EXPECT_EQ(GetErrorInfo(FailureStatus({.reason = reason, .retry_delay_ms = 250})).retry_delay_ms,
+              250);
   }
-  for (const FinishReason reason : {FinishReason::kSlowReader, FinishReason::kDeadline, FinishReason::kError}) {
-    EXPECT_EQ(GetErrorInfo(FailureStatus({.reason = reason, .retry_delay_ms = 250})).retry_delay_ms, -1);
+  for (const FinishReason reason :
+       {FinishReason::kSlowReader, FinishReason::kDeadline, FinishReason::kError}) {
+    EXPECT_EQ(GetErrorInfo(FailureStatus({.reason = reason, .retry_delay_ms = 250})).retry_delay_ms,
+              -1);
   }
-  EXPECT_EQ(GetErrorInfo(FailureStatus({.reason = FinishReason::kShutdown, .generated_tokens = 1,
-                                        .retry_delay_ms = 250})).retry_delay_ms, -1);
+  EXPECT_EQ(GetErrorInfo(FailureStatus({.reason = FinishReason::kShutdown,
+                                        .generated_tokens = 1,
+                                        .retry_delay_ms = 250}))
+                .retry_delay_ms,
+            -1);
 }
 
 TEST(EndStatus, ErrorsNameTheirCause) {

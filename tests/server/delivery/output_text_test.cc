@@ -51,8 +51,8 @@ Result Play(const Case& c, int32_t least, int64_t soft_bytes = 1 << 20) {
   int32_t drawn = 0;
   for (const std::string& piece : c.pieces) {
     ++drawn;
-    const std::optional<StopMatch> match = text.Add({.id = TokenId{drawn - 1}, .piece = piece}, piece,
-                                                    drawn >= c.min_tokens, c.keep_stop);
+    const std::optional<StopMatch> match = text.Add({.id = TokenId{drawn - 1}, .piece = piece},
+                                                    piece, drawn >= c.min_tokens, c.keep_stop);
     if (match.has_value()) {
       result.matched = match->index;
       break;
@@ -79,11 +79,13 @@ std::vector<std::string> Split(TestRandom& random, const std::string& bytes) {
 }
 
 std::string RandomBytes(TestRandom& random, int32_t most, bool valid) {
-  static const std::vector<std::string> kUnits = {"a", "b", "ab", "\n", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80",
-                                                  "\xC3", "\xF0\x9F", "\x80", "\xFF"};
+  static const std::vector<std::string> kUnits = {
+      "a",    "b",        "ab",   "\n",  "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80",
+      "\xC3", "\xF0\x9F", "\x80", "\xFF"};
   std::string bytes;
   for (int32_t n = random.Between(1, most); n > 0; --n) {
-    bytes += kUnits[static_cast<size_t>(random.Between(0, valid ? 6 : static_cast<int32_t>(kUnits.size()) - 1))];
+    bytes += kUnits[static_cast<size_t>(
+        random.Between(0, valid ? 6 : static_cast<int32_t>(kUnits.size()) - 1))];
   }
   return bytes;
 }
@@ -95,7 +97,8 @@ TEST(OutputText, EveryWayToCutTheStreamGivesTheUnaryResult) {
     Case c;
     const std::string bytes = RandomBytes(random, 30, false);
     c.pieces = Split(random, bytes);
-    for (int32_t n = random.Between(0, 3); n > 0; --n) c.stops.push_back(RandomBytes(random, 3, true));
+    for (int32_t n = random.Between(0, 3); n > 0; --n)
+      c.stops.push_back(RandomBytes(random, 3, true));
     c.min_tokens = random.Chance(30) ? random.Between(1, 8) : 0;
     c.keep_stop = random.Chance(30);
     const Result unary = Play(c, 0);
@@ -110,7 +113,8 @@ TEST(OutputText, AStopCutAtEveryByteAndEveryTokenSplitGivesTheSameText) {
   const std::string bytes = before + stop + " tail";
   for (size_t first = 0; first <= bytes.size(); ++first) {
     for (size_t second = first; second <= bytes.size(); ++second) {
-      Case c{.pieces = {bytes.substr(0, first), bytes.substr(first, second - first), bytes.substr(second)},
+      Case c{.pieces = {bytes.substr(0, first), bytes.substr(first, second - first),
+                        bytes.substr(second)},
              .stops = {stop}};
       for (const int32_t least : {0, 1}) {
         const Result result = Play(c, least);
@@ -157,7 +161,9 @@ TEST(OutputText, ACodePointIsNeverSplitAcrossDeltas) {
 }
 
 TEST(OutputText, WhatCanNeverCompleteIsReplacedOncePerSubpart) {
-  EXPECT_EQ(Play({.pieces = {"\xE2\x82", "A", "\xF0\x9F\x98"}, .stops = {}}, 1).text, "\xEF\xBF\xBD" "A\xEF\xBF\xBD");
+  EXPECT_EQ(Play({.pieces = {"\xE2\x82", "A", "\xF0\x9F\x98"}, .stops = {}}, 1).text,
+            "\xEF\xBF\xBD"
+            "A\xEF\xBF\xBD");
 }
 
 TEST(OutputText, WithoutStopStringsEachWholeTokenIsReadyAtOnce) {

@@ -1,4 +1,5 @@
-// Intake, engine and delivery wired as the server wires them, over the fake model; with or without threads.
+// Intake, engine and delivery wired as the server wires them, over the fake model; with or without
+// threads.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,8 @@ namespace quire {
 
 struct PipelineOptions {
   FakeModelOptions model;
-  SchedulerOptions scheduler{.context_tokens = 512, .step_tokens = 32, .max_running = 8, .max_waiting = 64};
+  SchedulerOptions scheduler{
+      .context_tokens = 512, .step_tokens = 32, .max_running = 8, .max_waiting = 64};
   DeliveryOptions delivery;
   int32_t max_live = 64;
   int32_t default_max_tokens = 20;
@@ -35,8 +37,11 @@ class Pipeline {
                 .eos_ids = tokenizer.eos_ids(),
                 .default_max_tokens = options.default_max_tokens},
                {&encoder, &inbox, &events, clock_}),
-        engine(options.scheduler, {.runner = &runner, .inbox = &inbox, .events = &events, .clock = clock_},
-               [this](const StepStats& s) { intake.SetLoad(s.waiting_tokens, s.prefill_tokens_per_second); }),
+        engine(options.scheduler,
+               {.runner = &runner, .inbox = &inbox, .events = &events, .clock = clock_},
+               [this](const StepStats& s) {
+                 intake.SetLoad(s.waiting_tokens, s.prefill_tokens_per_second);
+               }),
         delivery(options.delivery, {&tokenizer, &inbox, &events, clock_}) {}
   ~Pipeline() { Stop(); }
 
@@ -78,11 +83,14 @@ class Pipeline {
     return call;
   }
 
-  // One for every id of the fake model that the fake tokenizer has no token for; some split code points.
+  // One for every id of the fake model that the fake tokenizer has no token for; some split code
+  // points.
   static std::vector<std::string> Pieces(int32_t vocab_size) {
     std::vector<std::string> pieces;
     for (int32_t id = FakeTokenizer::kFirstPiece; id < vocab_size; ++id) {
-      pieces.push_back(id % 3 == 0 ? "\xF0\x9F" : id % 3 == 1 ? "\x98\x80" : " word" + std::to_string(id));
+      pieces.push_back(id % 3 == 0   ? "\xF0\x9F"
+                       : id % 3 == 1 ? "\x98\x80"
+                                     : " word" + std::to_string(id));
     }
     return pieces;
   }
@@ -102,20 +110,26 @@ class Pipeline {
   Delivery delivery;
 };
 
-// The accounting identities of one snapshot, loaded downstream first as a scrape does. Empty: all hold.
-inline std::string BrokenIdentity(const StreamStats& streams, const StepStats& steps, const IntakeStats& intake) {
+// The accounting identities of one snapshot, loaded downstream first as a scrape does. Empty: all
+// hold.
+inline std::string BrokenIdentity(const StreamStats& streams, const StepStats& steps,
+                                  const IntakeStats& intake) {
   uint64_t finished = 0, sequences = 0;
   for (const uint64_t n : streams.finished) finished += n;
   for (const uint64_t n : steps.sequences_finished) sequences += n;
-  if (intake.received < steps.accepted + SumOf(intake.rejected) + SumOf(steps.rejected)) return "A1";
+  if (intake.received < steps.accepted + SumOf(intake.rejected) + SumOf(steps.rejected))
+    return "A1";
   if (steps.accepted < finished) return "A2";
-  if (steps.sequences_started != sequences + static_cast<uint64_t>(steps.running + steps.waiting)) return "A3";
-  if (steps.blocks_free + steps.blocks_cached + steps.blocks_used != steps.blocks_total) return "A4";
+  if (steps.sequences_started != sequences + static_cast<uint64_t>(steps.running + steps.waiting))
+    return "A3";
+  if (steps.blocks_free + steps.blocks_cached + steps.blocks_used != steps.blocks_total)
+    return "A4";
   if (static_cast<double>(steps.prefill_tokens + steps.recompute_tokens + steps.decode_tokens) !=
       steps.step_tokens.sum) {
     return "A5";
   }
-  if (streams.inter_token.count != streams.generation_tokens - streams.sequences_with_token) return "A7 gaps";
+  if (streams.inter_token.count != streams.generation_tokens - streams.sequences_with_token)
+    return "A7 gaps";
   if (streams.time_to_first_token.count != streams.requests_with_token) return "A7 first tokens";
   if (streams.request.count != finished) return "A7 durations";
   return "";

@@ -41,7 +41,8 @@ TEST(Pipeline, AnswersLikeAloneWhateverTheNeighbours) {
   p.Start();
   std::vector<std::string> alone;
   for (int i = 0; i < 12; ++i) {
-    const auto call = p.Submit(Pipeline::Ask(std::string(static_cast<size_t>(3 + 17 * i), static_cast<char>('a' + i)), 5 + i));
+    const auto call = p.Submit(Pipeline::Ask(
+        std::string(static_cast<size_t>(3 + 17 * i), static_cast<char>('a' + i)), 5 + i));
     ASSERT_TRUE(call.status.ok());
     ASSERT_TRUE(call.sink->WaitForEnd());
     ASSERT_TRUE(call.sink->ends()[0].ok()) << call.sink->ends()[0];
@@ -50,8 +51,10 @@ TEST(Pipeline, AnswersLikeAloneWhateverTheNeighbours) {
   }
   std::vector<Pipeline::Call> calls;
   for (int i = 0; i < 12; ++i) {
-    calls.push_back(p.Submit(Pipeline::Ask(std::string(static_cast<size_t>(3 + 17 * i), static_cast<char>('a' + i)), 5 + i),
-                             {.final_only = i % 2 == 0, .tokens_per_message = i % 2 == 0 ? 1 : 1 + i % 5}));
+    calls.push_back(p.Submit(
+        Pipeline::Ask(std::string(static_cast<size_t>(3 + 17 * i), static_cast<char>('a' + i)),
+                      5 + i),
+        {.final_only = i % 2 == 0, .tokens_per_message = i % 2 == 0 ? 1 : 1 + i % 5}));
   }
   for (size_t i = 0; i < calls.size(); ++i) {
     ASSERT_TRUE(calls[i].sink->WaitForEnd());
@@ -73,8 +76,10 @@ TEST(Pipeline, AccountsForEveryRequestThroughAMassAbort) {
   TestRandom random(7);
   std::vector<Pipeline::Call> calls;
   for (int i = 0; i < 300; ++i) {
-    ValidRequest request = Pipeline::Ask(std::string(static_cast<size_t>(random.Between(1, 200)), 'x'), random.Between(1, 60));
-    if (random.Chance(20)) request.stop.stop_strings = {std::string(1, static_cast<char>(random.Between(0, 127)))};
+    ValidRequest request = Pipeline::Ask(
+        std::string(static_cast<size_t>(random.Between(1, 200)), 'x'), random.Between(1, 60));
+    if (random.Chance(20))
+      request.stop.stop_strings = {std::string(1, static_cast<char>(random.Between(0, 127)))};
     if (random.Chance(10)) request.prompt.source = std::string(1000, 'x');  // beyond the context
     const auto call = p.Submit(std::move(request));
     if (!call.status.ok()) {
@@ -86,8 +91,10 @@ TEST(Pipeline, AccountsForEveryRequestThroughAMassAbort) {
     }
     calls.push_back(call);
     if (random.Chance(50)) {
-      const auto& victim = calls[static_cast<size_t>(random.Between(0, static_cast<int32_t>(calls.size()) - 1))];
-      p.inbox.Abort(victim.id, random.Chance(50) ? FinishReason::kCancelled : FinishReason::kAborted);
+      const auto& victim =
+          calls[static_cast<size_t>(random.Between(0, static_cast<int32_t>(calls.size()) - 1))];
+      p.inbox.Abort(victim.id,
+                    random.Chance(50) ? FinishReason::kCancelled : FinishReason::kAborted);
     }
   }
   p.inbox.AbortAll(FinishReason::kCancelled);
@@ -198,10 +205,12 @@ TEST(Pipeline, JobsRunOnTheIntakeThreadInOrder) {
   std::vector<int> order;
   std::atomic<int> left{3};
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(p.intake.Post([&order, &left, i] {
-      order.push_back(i);
-      left.fetch_sub(1);
-    }).ok());
+    ASSERT_TRUE(p.intake
+                    .Post([&order, &left, i] {
+                      order.push_back(i);
+                      left.fetch_sub(1);
+                    })
+                    .ok());
   }
   while (left.load() > 0) std::this_thread::yield();
   EXPECT_THAT(order, testing::ElementsAre(0, 1, 2));

@@ -9,7 +9,8 @@ namespace quire {
 namespace {
 
 // The definition: at each end, the longest string that the stream ends with.
-std::optional<StopMatch> Reference(const std::string& text, const std::vector<std::string>& stops, size_t armed_from) {
+std::optional<StopMatch> Reference(const std::string& text, const std::vector<std::string>& stops,
+                                   size_t armed_from) {
   for (size_t end = 1; end <= text.size(); ++end) {
     if (end <= armed_from) continue;
     std::optional<StopMatch> best;
@@ -17,7 +18,8 @@ std::optional<StopMatch> Reference(const std::string& text, const std::vector<st
       if (!std::string_view(text).substr(0, end).ends_with(stops[i])) continue;
       const auto size = static_cast<int64_t>(stops[i].size());
       if (best.has_value() && best->end - best->begin >= size) continue;
-      best = StopMatch{static_cast<int64_t>(end) - size, static_cast<int64_t>(end), static_cast<int32_t>(i)};
+      best = StopMatch{static_cast<int64_t>(end) - size, static_cast<int64_t>(end),
+                       static_cast<int32_t>(i)};
     }
     if (best.has_value()) return best;
   }
@@ -27,7 +29,8 @@ std::optional<StopMatch> Reference(const std::string& text, const std::vector<st
 int64_t ReferenceHeld(std::string_view text, const std::vector<std::string>& stops) {
   for (size_t held = text.size(); held > 0; --held) {
     for (const std::string& stop : stops) {
-      if (held < stop.size() && stop.starts_with(text.substr(text.size() - held))) return static_cast<int64_t>(held);
+      if (held < stop.size() && stop.starts_with(text.substr(text.size() - held)))
+        return static_cast<int64_t>(held);
     }
   }
   return 0;
@@ -35,7 +38,8 @@ int64_t ReferenceHeld(std::string_view text, const std::vector<std::string>& sto
 
 std::string RandomText(TestRandom& random, int32_t least, int32_t most) {
   std::string text;
-  for (int32_t n = random.Between(least, most); n > 0; --n) text += static_cast<char>('a' + random.Between(0, 2));
+  for (int32_t n = random.Between(least, most); n > 0; --n)
+    text += static_cast<char>('a' + random.Between(0, 2));
   return text;
 }
 
@@ -63,7 +67,8 @@ TEST(StopMatcher, FindsWhatTheDefinitionSays) {
     for (size_t at = 0; at < text.size() && !got.has_value(); ++at) {
       got = matcher.Append(std::string_view(text).substr(at, 1), at >= armed_from);
       if (!got.has_value()) {
-        EXPECT_EQ(matcher.held(), ReferenceHeld(std::string_view(text).substr(0, at + 1), stops)) << text;
+        EXPECT_EQ(matcher.held(), ReferenceHeld(std::string_view(text).substr(0, at + 1), stops))
+            << text;
       }
     }
     ExpectSame(got, Reference(text, stops, armed_from));

@@ -24,7 +24,8 @@ struct Told {
   size_t deltas = 0;
 };
 
-const std::vector<std::string> kPieces = {"\xF0\x9F", "\x98\x80", "ab", "</", "s>", "\xC3", "\xA9 x"};
+const std::vector<std::string> kPieces = {"\xF0\x9F", "\x98\x80", "ab",    "</",
+                                          "s>",       "\xC3",     "\xA9 x"};
 
 Told Tell(const Story& story, StreamSpec spec) {
   DeliveryFixture f({}, kPieces);
@@ -42,11 +43,15 @@ Told Tell(const Story& story, StreamSpec spec) {
     if (i % 3 == 0) f.Pump();  // batches pile up in between
   }
   f.Pump();
-  Told told{.text = sink->Text(), .end = sink->ends().size() == 1 ? sink->ends()[0].ToString() : "not one end",
-            .tokens = {}, .finished = {}, .deltas = sink->deltas().size()};
+  Told told{.text = sink->Text(),
+            .end = sink->ends().size() == 1 ? sink->ends()[0].ToString() : "not one end",
+            .tokens = {},
+            .finished = {},
+            .deltas = sink->deltas().size()};
   for (const OutToken& token : sink->Tokens()) {
-    told.tokens.emplace_back(static_cast<int32_t>(token.id),
-                             token.visible_bytes.value_or(static_cast<int32_t>(token.piece.size())));
+    told.tokens.emplace_back(
+        static_cast<int32_t>(token.id),
+        token.visible_bytes.value_or(static_cast<int32_t>(token.piece.size())));
   }
   if (sink->finished().size() == 1) told.finished = sink->finished()[0];
   return told;
@@ -55,10 +60,11 @@ Told Tell(const Story& story, StreamSpec spec) {
 Story RandomStory(TestRandom& random) {
   Story story;
   for (int32_t n = random.Between(1, 25); n > 0; --n) {
-    story.tokens.push_back(random.Chance(60)
-                               ? FakeTokenizer::kFirstPiece + random.Between(0, static_cast<int32_t>(kPieces.size()) - 1)
-                           : random.Chance(80) ? random.Between('a', 'c')
-                                               : random.Between(128, 258));  // stray bytes, control tokens
+    story.tokens.push_back(
+        random.Chance(60) ? FakeTokenizer::kFirstPiece +
+                                random.Between(0, static_cast<int32_t>(kPieces.size()) - 1)
+        : random.Chance(80) ? random.Between('a', 'c')
+                            : random.Between(128, 258));  // stray bytes, control tokens
   }
   if (random.Chance(40)) {
     story.end = FinishReason::kStop;
@@ -68,7 +74,13 @@ Story RandomStory(TestRandom& random) {
     story.tokens.push_back(-1);  // ends without a token
   }
   for (int32_t n = random.Between(0, 3); n > 0; --n) {
-    static const std::vector<std::string> kStops = {"</s>", "abab", "\xF0\x9F\x98\x80" "ab", "\xC3\xA9", "ca", "s>"};
+    static const std::vector<std::string> kStops = {"</s>",
+                                                    "abab",
+                                                    "\xF0\x9F\x98\x80"
+                                                    "ab",
+                                                    "\xC3\xA9",
+                                                    "ca",
+                                                    "s>"};
     story.stops.push_back(kStops[static_cast<size_t>(random.Between(0, 5))]);
   }
   if (random.Chance(30)) story.min_tokens = random.Between(1, 10);
@@ -96,7 +108,8 @@ TEST(StreamUnary, EveryModeTellsTheSame) {
       ASSERT_EQ(stream.finished.length_bound, unary.finished.length_bound);
       ASSERT_EQ(stream.finished.usage->completion_tokens, unary.finished.usage->completion_tokens);
       ASSERT_EQ(stream.finished.usage->stop_tokens, unary.finished.usage->stop_tokens);
-      ASSERT_EQ(stream.finished.usage->completion_tokens, static_cast<int32_t>(stream.tokens.size()));
+      ASSERT_EQ(stream.finished.usage->completion_tokens,
+                static_cast<int32_t>(stream.tokens.size()));
     }
     ASSERT_EQ(Tell(story, {}).text, unary.text) << "text alone";
     const Told bare = Tell(story, {.text = false, .tokens = true});

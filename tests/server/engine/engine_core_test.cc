@@ -24,12 +24,17 @@ class QuietRunner final : public ModelRunner {
     for (size_t row = 0; row < 64; ++row) values_[row * 320 + 7] = 1.0f;
   }
   RunnerLimits Limits() const override {
-    return {.num_blocks = 64, .vocab_size = 320, .context_tokens = 1024, .max_rows = 128, .max_seqs = 64,
+    return {.num_blocks = 64,
+            .vocab_size = 320,
+            .context_tokens = 1024,
+            .max_rows = 128,
+            .max_seqs = 64,
             .max_logits_rows = 64};
   }
   StepOutput Forward(const StepBatch& batch) override {
     const auto rows = static_cast<size_t>(batch.logits_rows);
-    return {{.values = std::span(values_).first(rows * 320), .group_max = std::span(group_max_).first(rows * 2)}};
+    return {{.values = std::span(values_).first(rows * 320),
+             .group_max = std::span(group_max_).first(rows * 2)}};
   }
 
  private:
@@ -41,7 +46,9 @@ class EngineCoreTest : public testing::Test {
   void Make(FakeModelOptions model = {}, SchedulerOptions options = kOptions) {
     runner_ = std::make_unique<FakeModelRunner>(model);
     core_ = std::make_unique<EngineCore>(
-        options, EngineLinks{.runner = runner_.get(), .inbox = &inbox_, .events = &events_, .clock = &clock_});
+        options,
+        EngineLinks{
+            .runner = runner_.get(), .inbox = &inbox_, .events = &events_, .clock = &clock_});
   }
   void Submit(Request request) {
     ASSERT_TRUE(inbox_.Reserve(request.id));
@@ -66,19 +73,22 @@ class EngineCoreTest : public testing::Test {
   std::vector<TokenId> TokensOf(uint64_t id) const {
     std::vector<TokenId> out;
     for (const TokenEvent& event : tokens_) {
-      if (event.sequence.request == RequestId{id} && event.token != TokenId::kNone) out.push_back(event.token);
+      if (event.sequence.request == RequestId{id} && event.token != TokenId::kNone)
+        out.push_back(event.token);
     }
     return out;
   }
   std::vector<FinishReason> EndsOf(uint64_t id) const {
     std::vector<FinishReason> out;
     for (const TokenEvent& event : tokens_) {
-      if (event.sequence.request == RequestId{id} && event.finish != FinishReason::kNone) out.push_back(event.finish);
+      if (event.sequence.request == RequestId{id} && event.finish != FinishReason::kNone)
+        out.push_back(event.finish);
     }
     return out;
   }
 
-  static inline const SchedulerOptions kOptions{.context_tokens = 1024, .step_tokens = 32, .max_running = 8};
+  static inline const SchedulerOptions kOptions{
+      .context_tokens = 1024, .step_tokens = 32, .max_running = 8};
   ManualClock clock_;
   Inbox inbox_{32};
   StepEvents events_;
@@ -220,7 +230,8 @@ TEST_F(EngineCoreTest, NumbersAndSlotsAreOutBeforeTheEvents) {
 
 TEST_F(EngineCoreTest, ASteadyStepAllocatesNothing) {
   QuietRunner runner;
-  EngineCore core(kOptions, {.runner = &runner, .inbox = &inbox_, .events = &events_, .clock = &clock_});
+  EngineCore core(kOptions,
+                  {.runner = &runner, .inbox = &inbox_, .events = &events_, .clock = &clock_});
   for (uint64_t id = 1; id <= 4; ++id) Submit(MakeRequest(id, 20, 300));
   EventBatch batch;
   for (size_t i = 0; i < 2 * StepEvents::kMaxBatches + 4; ++i) {  // every recycled batch has grown

@@ -122,9 +122,7 @@ TEST(Inbox, WaitersSeeMessagesWakesAndEmptiness) {
   EXPECT_TRUE(inbox.WaitUntilEmpty(absl::ZeroDuration()));
   ASSERT_TRUE(inbox.Reserve(kOne));
   EXPECT_FALSE(inbox.WaitUntilEmpty(absl::ZeroDuration()));
-  std::thread other([&] {
-    inbox.Submit(Make(kOne));
-  });
+  std::thread other([&] { inbox.Submit(Make(kOne)); });
   inbox.WaitForWork(absl::InfiniteDuration());
   other.join();
   EXPECT_EQ(Drain(inbox).submits.size(), 1u);

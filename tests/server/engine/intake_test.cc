@@ -20,10 +20,13 @@ class IntakeTest : public testing::Test {
   IntakeTest() : encoder_(&tokenizer_, nullptr), inbox_(3) { Make({100, 8}); }
   void Make(CapacityLimits capacity) {
     intake_.reset();
-    intake_ = std::make_unique<Intake>(
-        IntakeOptions{.capacity = capacity, .vocab_size = 300, .eos_ids = {TokenId{257}},
-                      .default_max_tokens = 16, .max_request_ms = 5000, .max_jobs = 2},
-        IntakeLinks{&encoder_, &inbox_, &events_, &clock_});
+    intake_ = std::make_unique<Intake>(IntakeOptions{.capacity = capacity,
+                                                     .vocab_size = 300,
+                                                     .eos_ids = {TokenId{257}},
+                                                     .default_max_tokens = 16,
+                                                     .max_request_ms = 5000,
+                                                     .max_jobs = 2},
+                                       IntakeLinks{&encoder_, &inbox_, &events_, &clock_});
   }
   ValidRequest Ask(std::string text) {
     ValidRequest request;
@@ -59,7 +62,9 @@ class IntakeTest : public testing::Test {
     EXPECT_EQ(inbox_.live(), 0) << "a refused request holds nothing";
     return batch_.refused[0];
   }
-  uint64_t Rejected(RejectReason reason) { return intake_->Stats().rejected[static_cast<size_t>(reason)]; }
+  uint64_t Rejected(RejectReason reason) {
+    return intake_->Stats().rejected[static_cast<size_t>(reason)];
+  }
 
   ManualClock clock_;
   FakeTokenizer tokenizer_;

@@ -35,7 +35,9 @@ TEST(StepEvents, WhatIntakePreparedComesWithOrBeforeTheFirstStep) {
   events.Prepare({.id = RequestId{1}, .prompt_tokens = 4});
   EventBatch batch = Batch(1);
   events.Publish(batch);
-  events.Refuse({.id = RequestId{2}, .status = absl::InvalidArgumentError("no"), .reason = FinishReason::kNone});
+  events.Refuse({.id = RequestId{2},
+                 .status = absl::InvalidArgumentError("no"),
+                 .reason = FinishReason::kNone});
   EventBatch out;
   ASSERT_TRUE(events.Take(out, absl::ZeroDuration()));
   ASSERT_EQ(out.prepared.size(), 1u);

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,13 +14,26 @@ namespace quire {
 namespace {
 
 MetricsInfo Info() {
-  return {.version = "1", .revision = "r", .isa = "avx2", .numeric_id = "n", .model = "m \"quoted\"",
-          .architecture = "llama", .quantization = "Q4_1", .kv_dtype = "f32", .context_tokens = 8192,
-          .num_blocks = 32, .threads = 2, .weights_bytes = 1000, .kv_bytes = 2000, .scratch_bytes = 300,
-          .text_bytes = 40, .memory_limit_bytes = 1 << 30};
+  return {.version = "1",
+          .revision = "r",
+          .isa = "avx2",
+          .numeric_id = "n",
+          .model = "m \"quoted\"",
+          .architecture = "llama",
+          .quantization = "Q4_1",
+          .kv_dtype = "f32",
+          .context_tokens = 8192,
+          .num_blocks = 32,
+          .threads = 2,
+          .weights_bytes = 1000,
+          .kv_bytes = 2000,
+          .scratch_bytes = 300,
+          .text_bytes = 40,
+          .memory_limit_bytes = 1 << 30};
 }
 
-// Numbers as after some traffic: 10 received, 3 refused, 6 accepted (1 refused by the engine is among the 3).
+// Numbers as after some traffic: 10 received, 3 refused, 6 accepted (1 refused by the engine is
+// among the 3).
 MetricsSources Busy() {
   StreamStats streams;
   streams.finished[static_cast<size_t>(Outcome::kOk)] = 3;
@@ -52,7 +64,11 @@ MetricsSources Busy() {
   return {.streams = [streams] { return streams; },
           .steps = [steps] { return steps; },
           .intake = [intake] { return intake; },
-          .calls = [] { return std::vector<CallCount>{{"quire", "Generate", "OK", 3}, {"quire", "Generate", "CANCELLED", 1}}; },
+          .calls =
+              [] {
+                return std::vector<CallCount>{{"quire", "Generate", "OK", 3},
+                                              {"quire", "Generate", "CANCELLED", 1}};
+              },
           .pulse_age_ns = [] { return int64_t{1'500'000'000}; },
           .ready = [] { return true; },
           .draining = [] { return false; },
@@ -61,14 +77,18 @@ MetricsSources Busy() {
 
 TEST(Metrics, TheIdentitiesHoldInOneScrape) {
   const Exposition e(Metrics(Info(), Busy()).Text());
-  EXPECT_EQ(e.Sum("quire_requests_received_total"),
-            e.Sum("quire_requests_accepted_total") + e.Sum("quire_requests_rejected_total") + e.Sum("quire_requests_intake"));
-  EXPECT_EQ(e.Sum("quire_requests_accepted_total"), e.Sum("quire_requests_finished_total") + e.Sum("quire_requests_live"));
-  EXPECT_EQ(e.Sum("quire_sequences_started_total"),
-            e.Sum("quire_sequences_finished_total") + e.Sum("quire_sequences_running") + e.Sum("quire_sequences_waiting"));
+  EXPECT_EQ(e.Sum("quire_requests_received_total"), e.Sum("quire_requests_accepted_total") +
+                                                        e.Sum("quire_requests_rejected_total") +
+                                                        e.Sum("quire_requests_intake"));
+  EXPECT_EQ(e.Sum("quire_requests_accepted_total"),
+            e.Sum("quire_requests_finished_total") + e.Sum("quire_requests_live"));
+  EXPECT_EQ(e.Sum("quire_sequences_started_total"), e.Sum("quire_sequences_finished_total") +
+                                                        e.Sum("quire_sequences_running") +
+                                                        e.Sum("quire_sequences_waiting"));
   EXPECT_EQ(e.Sum("quire_kv_cache_blocks"), 32);
   EXPECT_EQ(e.Sum("quire_computed_tokens_total"), e.Sum("quire_step_tokens_sum"));
-  EXPECT_EQ(e.Sum("quire_inter_token_latency_seconds_count"), e.Sum("quire_generation_tokens_total") - 3);
+  EXPECT_EQ(e.Sum("quire_inter_token_latency_seconds_count"),
+            e.Sum("quire_generation_tokens_total") - 3);
   EXPECT_EQ(e.Sum("quire_request_duration_seconds_count"), e.Sum("quire_requests_finished_total"));
   EXPECT_EQ(e.Value("quire_requests_rejected_total", "reason=\"FIELD_INVALID\""), 2);
   EXPECT_EQ(e.Value("quire_requests_rejected_total", "reason=\"QUEUE_TOKENS_FULL\""), 1);
@@ -94,7 +114,8 @@ TEST(Metrics, SeriesAreTheSameBeforeAndAfterTraffic) {
   idle.streams = [] { return StreamStats{}; };
   idle.steps = [] { return StepStats{}; };
   idle.intake = [] { return IntakeStats{}; };
-  EXPECT_EQ(Exposition(Metrics(Info(), idle).Text()).Series(), Exposition(Metrics(Info(), Busy()).Text()).Series());
+  EXPECT_EQ(Exposition(Metrics(Info(), idle).Text()).Series(),
+            Exposition(Metrics(Info(), Busy()).Text()).Series());
 }
 
 TEST(Metrics, WorksWithoutSourcesWhileLoading) {
@@ -106,12 +127,14 @@ TEST(Metrics, WorksWithoutSourcesWhileLoading) {
 
 TEST(Metrics, HistogramsAreCumulativeAndEndWithTheCount) {
   const Exposition e(Metrics(Info(), Busy()).Text());
-  EXPECT_EQ(e.Value("quire_inter_token_latency_seconds_bucket", "le=\"0.015\""), -1) << "no such bucket";
+  EXPECT_EQ(e.Value("quire_inter_token_latency_seconds_bucket", "le=\"0.015\""), -1)
+      << "no such bucket";
   EXPECT_EQ(e.Value("quire_inter_token_latency_seconds_bucket", "le=\"0.01\""), 0);
   EXPECT_EQ(e.Value("quire_inter_token_latency_seconds_bucket", "le=\"0.025\""), 9);
   EXPECT_EQ(e.Value("quire_inter_token_latency_seconds_bucket", "le=\"+Inf\""), 9);
   EXPECT_EQ(e.Value("quire_request_prompt_tokens_bucket", "le=\"5000\""), 1);
-  EXPECT_EQ(e.Value("quire_request_prompt_tokens_bucket", "le=\"10000\""), -1) << "beyond the context";
+  EXPECT_EQ(e.Value("quire_request_prompt_tokens_bucket", "le=\"10000\""), -1)
+      << "beyond the context";
 }
 
 TEST(Metrics, EveryNameIsOursAndTheBodyIsSmall) {
@@ -125,7 +148,8 @@ TEST(Metrics, EveryNameIsOursAndTheBodyIsSmall) {
 }
 
 TEST(Metrics, PromtoolFindsNothing) {
-  if (std::system("command -v promtool >/dev/null 2>&1") != 0) GTEST_SKIP() << "promtool is not installed";
+  if (std::system("command -v promtool >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "promtool is not installed";
   const std::string path = testing::TempDir() + "/quire_metrics_" + std::to_string(getpid());
   std::ofstream(path) << Metrics(Info(), Busy()).Text();
   const std::string command = "promtool check metrics < " + path + " 2>&1";

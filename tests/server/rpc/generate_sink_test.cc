@@ -12,7 +12,9 @@ namespace {
 
 class GenerateSinkTest : public ::testing::Test {
  protected:
-  static OutDelta Text(const std::string& text, int32_t output = 0) { return {.output_index = output, .text = text, .tokens = {}}; }
+  static OutDelta Text(const std::string& text, int32_t output = 0) {
+    return {.output_index = output, .text = text, .tokens = {}};
+  }
   std::vector<v1::GenerateResponse> TakeAll() {
     std::vector<v1::GenerateResponse> all;
     while (auto message = sink_->Take()) {
@@ -130,7 +132,8 @@ TEST_F(GenerateSinkTest, KeepsTokensWithoutTextWhenTextWasNotAskedFor) {
   delta.tokens.assign(50'000, token);
   sink_->OnDelta(std::move(delta));
   size_t tokens = 0;
-  for (const auto& message : TakeAll()) tokens += static_cast<size_t>(message.delta().tokens_size());
+  for (const auto& message : TakeAll())
+    tokens += static_cast<size_t>(message.delta().tokens_size());
   EXPECT_EQ(tokens, 50'000u);
 }
 

@@ -1,5 +1,6 @@
-// The wire contract: numbers and names that clients compiled in must never change, and every field says in its
-// comment what it accepts. Reads the compiled descriptors, and for comments a descriptor set that protoc wrote.
+// The wire contract: numbers and names that clients compiled in must never change, and every field
+// says in its comment what it accepts. Reads the compiled descriptors, and for comments a
+// descriptor set that protoc wrote.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
@@ -62,7 +63,8 @@ TEST_F(ProtoFiles, CommentEveryMessageFieldEnumAndMethod) {
     for (int e = 0; e < file->enum_type_count(); ++e) {
       const EnumDescriptor* type = file->enum_type(e);
       ExpectCommented(type, type->full_name());
-      for (int v = 0; v < type->value_count(); ++v) ExpectCommented(type->value(v), type->value(v)->full_name());
+      for (int v = 0; v < type->value_count(); ++v)
+        ExpectCommented(type->value(v), type->value(v)->full_name());
     }
     for (int s = 0; s < file->service_count(); ++s) {
       for (int m = 0; m < file->service(s)->method_count(); ++m) {
@@ -73,19 +75,23 @@ TEST_F(ProtoFiles, CommentEveryMessageFieldEnumAndMethod) {
   EXPECT_GT(fields, 200);
 }
 
-TEST_F(ProtoFiles, NumberFieldsWithoutGaps) {  // a gap would be a number that was used before: reserve it instead
+TEST_F(
+    ProtoFiles,
+    NumberFieldsWithoutGaps) {  // a gap would be a number that was used before: reserve it instead
   for (const FileDescriptor* file : files_) {
     for (int m = 0; m < file->message_type_count(); ++m) {
       const Descriptor* message = file->message_type(m);
       for (int number = 1; number <= message->field_count(); ++number) {
-        EXPECT_TRUE(message->FindFieldByNumber(number) != nullptr || message->IsReservedNumber(number))
+        EXPECT_TRUE(message->FindFieldByNumber(number) != nullptr ||
+                    message->IsReservedNumber(number))
             << message->full_name() << " " << number;
       }
     }
   }
 }
 
-void ExpectField(const Descriptor* message, int number, const std::string& name, FieldDescriptor::Type type) {
+void ExpectField(const Descriptor* message, int number, const std::string& name,
+                 FieldDescriptor::Type type) {
   const FieldDescriptor* field = message->FindFieldByNumber(number);
   ASSERT_NE(field, nullptr) << message->full_name() << " " << number;
   EXPECT_EQ(field->name(), name);
@@ -123,10 +129,12 @@ TEST(Proto, PutsEveryMethodOfTheApiInItsService) {
   // Refer to the files, so that they are linked in.
   ASSERT_NE(v1::GetModelRequest::descriptor(), nullptr);
   ASSERT_NE(v1::ListHeadsRequest::descriptor(), nullptr);
-  EXPECT_EQ(methods("quire.v1.InferenceService"),
-            (std::set<std::string>{"Generate", "Tokenize", "Detokenize", "Embed", "Score", "Abort"}));
+  EXPECT_EQ(
+      methods("quire.v1.InferenceService"),
+      (std::set<std::string>{"Generate", "Tokenize", "Detokenize", "Embed", "Score", "Abort"}));
   EXPECT_EQ(methods("quire.v1.ModelService"),
-            (std::set<std::string>{"GetModel", "GetServerInfo", "GetLoad", "GetTokenizer", "SubscribeKvEvents"}));
+            (std::set<std::string>{"GetModel", "GetServerInfo", "GetLoad", "GetTokenizer",
+                                   "SubscribeKvEvents"}));
   EXPECT_EQ(methods("quire.v1.IntrospectionService"),
             (std::set<std::string>{"GetAttention", "ListHeads", "Attribute"}));
 }
@@ -141,7 +149,8 @@ TEST(Proto, IsWireCompatibleWithTheOriginalsItStandsFor) {
   ExpectField(rpc::ResourceInfo::descriptor(), 2, "resource_name", F::TYPE_STRING);
   ExpectField(rpc::QuotaFailure::Violation::descriptor(), 1, "subject", F::TYPE_STRING);
   ExpectField(rpc::PreconditionFailure::Violation::descriptor(), 3, "description", F::TYPE_STRING);
-  EXPECT_EQ(::grpc::health::v1::HealthCheckRequest::descriptor()->full_name(), "grpc.health.v1.HealthCheckRequest");
+  EXPECT_EQ(::grpc::health::v1::HealthCheckRequest::descriptor()->full_name(),
+            "grpc.health.v1.HealthCheckRequest");
   EXPECT_EQ(static_cast<int>(::grpc::health::v1::HealthCheckResponse::NOT_SERVING), 2);
 }
 

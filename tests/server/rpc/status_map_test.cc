@@ -24,9 +24,12 @@ std::vector<std::string> DetailTypes(const grpc::Status& status) {
 
 TEST(ToGrpcStatus, KeepsEveryCodeThatWeSend) {
   for (int code = 1; code <= 16; ++code) {
-    const grpc::Status status = ToGrpcStatus(absl::Status(static_cast<absl::StatusCode>(code), "m"));
-    const bool never_sent = code == 2 || code == 10 || code == 11 || code == 15;  // UNKNOWN and its like
-    EXPECT_EQ(status.error_code(), never_sent ? grpc::StatusCode::INTERNAL : static_cast<grpc::StatusCode>(code));
+    const grpc::Status status =
+        ToGrpcStatus(absl::Status(static_cast<absl::StatusCode>(code), "m"));
+    // UNKNOWN and its like.
+    const bool never_sent = code == 2 || code == 10 || code == 11 || code == 15;
+    EXPECT_EQ(status.error_code(),
+              never_sent ? grpc::StatusCode::INTERNAL : static_cast<grpc::StatusCode>(code));
     EXPECT_EQ(status.error_message(), "m");
   }
   EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
@@ -36,19 +39,27 @@ TEST(ToGrpcStatus, CarriesTheDetailsOfItsKind) {
   const auto types = [](absl::StatusCode code, ErrorInfo info) {
     return DetailTypes(ToGrpcStatus(MakeError(code, "m", info)));
   };
-  EXPECT_THAT(types(absl::StatusCode::kInvalidArgument, {.reason = "R", .metadata = {}, .violations = {{"f", "d"}}}),
-              ElementsAre("type.googleapis.com/google.rpc.ErrorInfo", "type.googleapis.com/google.rpc.BadRequest"));
+  EXPECT_THAT(types(absl::StatusCode::kInvalidArgument,
+                    {.reason = "R", .metadata = {}, .violations = {{"f", "d"}}}),
+              ElementsAre("type.googleapis.com/google.rpc.ErrorInfo",
+                          "type.googleapis.com/google.rpc.BadRequest"));
+  EXPECT_THAT(
+      types(absl::StatusCode::kResourceExhausted,
+            {.reason = "QUEUE_FULL", .metadata = {}, .violations = {}, .retry_delay_ms = 70}),
+      ElementsAre("type.googleapis.com/google.rpc.ErrorInfo",
+                  "type.googleapis.com/google.rpc.RetryInfo",
+                  "type.googleapis.com/google.rpc.QuotaFailure"));
   EXPECT_THAT(types(absl::StatusCode::kResourceExhausted,
-                    {.reason = "QUEUE_FULL", .metadata = {}, .violations = {}, .retry_delay_ms = 70}),
-              ElementsAre("type.googleapis.com/google.rpc.ErrorInfo", "type.googleapis.com/google.rpc.RetryInfo",
-                          "type.googleapis.com/google.rpc.QuotaFailure"));
-  EXPECT_THAT(types(absl::StatusCode::kResourceExhausted, {.reason = "SLOW_READER", .metadata = {}, .violations = {}}),
+                    {.reason = "SLOW_READER", .metadata = {}, .violations = {}}),
               ElementsAre("type.googleapis.com/google.rpc.ErrorInfo"));
-  EXPECT_THAT(types(absl::StatusCode::kNotFound, {.reason = "MODEL_NOT_FOUND", .metadata = {}, .violations = {}}),
+  EXPECT_THAT(types(absl::StatusCode::kNotFound,
+                    {.reason = "MODEL_NOT_FOUND", .metadata = {}, .violations = {}}),
               Contains("type.googleapis.com/google.rpc.ResourceInfo"));
-  EXPECT_THAT(types(absl::StatusCode::kFailedPrecondition, {.reason = "P", .metadata = {}, .violations = {}}),
+  EXPECT_THAT(types(absl::StatusCode::kFailedPrecondition,
+                    {.reason = "P", .metadata = {}, .violations = {}}),
               Contains("type.googleapis.com/google.rpc.PreconditionFailure"));
-  EXPECT_THAT(types(absl::StatusCode::kUnavailable, {.reason = "SHUTDOWN", .metadata = {}, .violations = {}}),
+  EXPECT_THAT(types(absl::StatusCode::kUnavailable,
+                    {.reason = "SHUTDOWN", .metadata = {}, .violations = {}}),
               Not(Contains("type.googleapis.com/google.rpc.RetryInfo")));
 }
 
@@ -72,12 +83,14 @@ TEST(ToGrpcStatus, ComesBackWhole) {
 
 TEST(ToGrpcStatus, NeverExceedsFourKibibytesOfDetails) {
   ErrorInfo info{.reason = "FIELD_INVALID", .metadata = {}, .violations = {}};
-  for (int i = 0; i < 16; ++i) info.violations.push_back({std::string(400, 'f'), std::string(400, 'd')});
+  for (int i = 0; i < 16; ++i)
+    info.violations.push_back({std::string(400, 'f'), std::string(400, 'd')});
   const grpc::Status some = ToGrpcStatus(MakeError(absl::StatusCode::kInvalidArgument, "m", info));
   EXPECT_LE(some.error_details().size(), kMaxStatusDetailBytes);
   EXPECT_FALSE(GetErrorInfo(FromGrpcStatus(some)).violations.empty());
   info.metadata = {{"k", std::string(5000, 'v')}};
-  const grpc::Status none = ToGrpcStatus(MakeError(absl::StatusCode::kInvalidArgument, std::string(9000, 'm'), info));
+  const grpc::Status none =
+      ToGrpcStatus(MakeError(absl::StatusCode::kInvalidArgument, std::string(9000, 'm'), info));
   EXPECT_LE(none.error_details().size(), kMaxStatusDetailBytes);
   EXPECT_EQ(GetErrorInfo(FromGrpcStatus(none)).reason, "FIELD_INVALID");
   EXPECT_LE(none.error_message().size(), 1024u);

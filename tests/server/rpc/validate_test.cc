@@ -16,7 +16,10 @@ using ::testing::ElementsAre;
 using Edit = std::function<void(v1::GenerateRequest&)>;
 
 RequestLimits Limits() {
-  return {.model_names = {"tiny", "tiny-alias"}, .vocab_size = 100, .context_tokens = 64, .max_prompt_bytes = 1000};
+  return {.model_names = {"tiny", "tiny-alias"},
+          .vocab_size = 100,
+          .context_tokens = 64,
+          .max_prompt_bytes = 1000};
 }
 
 v1::GenerateRequest Plain() {
@@ -37,8 +40,8 @@ std::string Complaint(const Edit& edit) {
   if (result.ok()) return "OK";
   const ErrorInfo info = GetErrorInfo(result.status());
   const bool unimplemented = info.reason == "FIELD_UNSUPPORTED" || info.reason == "FIELD_UNKNOWN";
-  EXPECT_EQ(result.status().code(), unimplemented ? absl::StatusCode::kUnimplemented
-                                                  : absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(result.status().code(),
+            unimplemented ? absl::StatusCode::kUnimplemented : absl::StatusCode::kInvalidArgument);
   return info.reason + (info.violations.empty() ? "" : " " + info.violations[0].field);
 }
 
@@ -117,7 +120,8 @@ TEST(ValidateGenerate, RefusesFloatsOutOfRangeAndNotFinite) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const Row& row : rows) {
     const std::string refused = std::string("FIELD_INVALID ") + row.field;
-    for (const float bad : {std::nanf(""), inf, -inf, 1e38f, std::nextafter(row.high, inf), std::nextafter(row.low, -inf)}) {
+    for (const float bad : {std::nanf(""), inf, -inf, 1e38f, std::nextafter(row.high, inf),
+                            std::nextafter(row.low, -inf)}) {
       EXPECT_EQ(Complaint([&](auto& q) { (q.mutable_sampling()->*row.set)(bad); }), refused) << bad;
     }
     if (row.low_open) {
@@ -132,7 +136,8 @@ TEST(ValidateGenerate, RefusesBadPromptsByName) {
       {"FIELD_INVALID prompt", [](auto& q) { q.clear_prompt(); }},
       {"FIELD_INVALID prompt", [](auto& q) { q.mutable_prompt()->clear_text(); }},
       {"PROMPT_EMPTY prompt.text", [](auto& q) { q.mutable_prompt()->set_text(""); }},
-      {"PROMPT_BYTES prompt.text", [](auto& q) { q.mutable_prompt()->set_text(std::string(1001, 'a')); }},
+      {"PROMPT_BYTES prompt.text",
+       [](auto& q) { q.mutable_prompt()->set_text(std::string(1001, 'a')); }},
       {"PROMPT_EMPTY prompt.tokens", [](auto& q) { q.mutable_prompt()->mutable_tokens(); }},
       {"FIELD_INVALID prompt.tokens.ids[1]",
        [](auto& q) {
@@ -153,8 +158,10 @@ TEST(ValidateGenerate, RefusesBadPromptsByName) {
          q.mutable_prompt()->mutable_tokens()->add_ids(1);
          q.mutable_prompt()->set_parse_special_tokens(false);
        }},
-      {"FIELD_INVALID prompt.truncate_to_tokens", [](auto& q) { q.mutable_prompt()->set_truncate_to_tokens(0); }},
-      {"FIELD_INVALID prompt.truncate_to_tokens", [](auto& q) { q.mutable_prompt()->set_truncate_to_tokens(64); }},
+      {"FIELD_INVALID prompt.truncate_to_tokens",
+       [](auto& q) { q.mutable_prompt()->set_truncate_to_tokens(0); }},
+      {"FIELD_INVALID prompt.truncate_to_tokens",
+       [](auto& q) { q.mutable_prompt()->set_truncate_to_tokens(64); }},
       {"FIELD_INVALID prompt.chat.messages", [](auto& q) { q.mutable_prompt()->mutable_chat(); }},
       {"FIELD_INVALID prompt.chat.messages[0].role",
        [](auto& q) { q.mutable_prompt()->mutable_chat()->add_messages()->set_role("User"); }},
@@ -166,44 +173,55 @@ TEST(ValidateGenerate, RefusesEachValueOutOfItsRangeByName) {
   const std::pair<const char*, Edit> rows[] = {
       {"FIELD_INVALID request_id", [](auto& q) { q.set_request_id(std::string(129, 'a')); }},
       {"FIELD_INVALID request_id", [](auto& q) { q.set_request_id("a\x01"); }},
-      {"FIELD_INVALID sampling.num_outputs", [](auto& q) { q.mutable_sampling()->set_num_outputs(0); }},
-      {"FIELD_INVALID sampling.num_outputs", [](auto& q) { q.mutable_sampling()->set_num_outputs(1'000'000'000); }},
+      {"FIELD_INVALID sampling.num_outputs",
+       [](auto& q) { q.mutable_sampling()->set_num_outputs(0); }},
+      {"FIELD_INVALID sampling.num_outputs",
+       [](auto& q) { q.mutable_sampling()->set_num_outputs(1'000'000'000); }},
       {"FIELD_INVALID sampling.top_k", [](auto& q) { q.mutable_sampling()->set_top_k(101); }},
-      {"FIELD_INVALID sampling.logit_bias", [](auto& q) { (*q.mutable_sampling()->mutable_logit_bias())[100] = 0; }},
+      {"FIELD_INVALID sampling.logit_bias",
+       [](auto& q) { (*q.mutable_sampling()->mutable_logit_bias())[100] = 0; }},
       {"FIELD_INVALID sampling.logit_bias",
        [](auto& q) { (*q.mutable_sampling()->mutable_logit_bias())[1] = std::nanf(""); }},
-      {"FIELD_INVALID stopping.max_tokens", [](auto& q) { q.mutable_stopping()->set_max_tokens(0); }},
+      {"FIELD_INVALID stopping.max_tokens",
+       [](auto& q) { q.mutable_stopping()->set_max_tokens(0); }},
       {"FIELD_INVALID stopping.min_tokens",
        [](auto& q) {
          q.mutable_stopping()->set_max_tokens(3);
          q.mutable_stopping()->set_min_tokens(4);
        }},
-      {"FIELD_INVALID stopping.stop_strings[0]", [](auto& q) { q.mutable_stopping()->add_stop_strings(""); }},
+      {"FIELD_INVALID stopping.stop_strings[0]",
+       [](auto& q) { q.mutable_stopping()->add_stop_strings(""); }},
       {"FIELD_INVALID stopping.stop_strings[0]",
        [](auto& q) { q.mutable_stopping()->add_stop_strings(std::string(257, 'x')); }},
       {"FIELD_INVALID stopping.stop_strings",
        [](auto& q) {
          for (int i = 0; i < 17; ++i) q.mutable_stopping()->add_stop_strings("x");
        }},
-      {"FIELD_INVALID stopping.stop_token_ids[0]", [](auto& q) { q.mutable_stopping()->add_stop_token_ids(100); }},
-      {"FIELD_INVALID stopping.time_limit_ms", [](auto& q) { q.mutable_stopping()->set_time_limit_ms(0); }},
+      {"FIELD_INVALID stopping.stop_token_ids[0]",
+       [](auto& q) { q.mutable_stopping()->add_stop_token_ids(100); }},
+      {"FIELD_INVALID stopping.time_limit_ms",
+       [](auto& q) { q.mutable_stopping()->set_time_limit_ms(0); }},
       {"FIELD_INVALID output.mode",
        [](auto& q) { q.mutable_output()->set_mode(static_cast<v1::StreamMode>(77)); }},
-      {"FIELD_INVALID output.tokens_per_message", [](auto& q) { q.mutable_output()->set_tokens_per_message(257); }},
+      {"FIELD_INVALID output.tokens_per_message",
+       [](auto& q) { q.mutable_output()->set_tokens_per_message(257); }},
       {"FIELD_CONFLICT output.tokens_per_message",
        [](auto& q) {
          q.mutable_output()->set_mode(v1::STREAM_MODE_FINAL);
          q.mutable_output()->set_tokens_per_message(2);
        }},
-      {"FIELD_INVALID output.top_logprobs", [](auto& q) { q.mutable_output()->set_top_logprobs(21); }},
+      {"FIELD_INVALID output.top_logprobs",
+       [](auto& q) { q.mutable_output()->set_top_logprobs(21); }},
       {"FIELD_CONFLICT output.text", [](auto& q) { q.mutable_output()->set_text(false); }},
       {"FIELD_CONFLICT output.tokens",
        [](auto& q) {
          q.mutable_output()->set_tokens(false);
          q.mutable_output()->set_logprobs(true);
        }},
-      {"FIELD_INVALID cache.salt", [](auto& q) { q.mutable_cache()->set_salt(std::string(65, 'a')); }},
-      {"FIELD_INVALID cache.window_tokens", [](auto& q) { q.mutable_cache()->set_window_tokens(63); }},
+      {"FIELD_INVALID cache.salt",
+       [](auto& q) { q.mutable_cache()->set_salt(std::string(65, 'a')); }},
+      {"FIELD_INVALID cache.window_tokens",
+       [](auto& q) { q.mutable_cache()->set_window_tokens(63); }},
       {"FIELD_CONFLICT cache.sink_tokens", [](auto& q) { q.mutable_cache()->set_sink_tokens(4); }},
       {"FIELD_INVALID constraint", [](auto& q) { q.mutable_constraint(); }},
       {"FIELD_INVALID priority", [](auto& q) { q.set_priority(11); }},
@@ -215,10 +233,14 @@ TEST(ValidateGenerate, RefusesEachValueOutOfItsRangeByName) {
 TEST(ValidateGenerate, RefusesFeaturesThatItLacksByName) {
   const std::pair<const char*, Edit> rows[] = {
       {"sampling.num_outputs", [](auto& q) { q.mutable_sampling()->set_num_outputs(2); }},
-      {"sampling.repetition_penalty", [](auto& q) { q.mutable_sampling()->set_repetition_penalty(1.1f); }},
-      {"sampling.presence_penalty", [](auto& q) { q.mutable_sampling()->set_presence_penalty(0.5f); }},
-      {"sampling.frequency_penalty", [](auto& q) { q.mutable_sampling()->set_frequency_penalty(-0.5f); }},
-      {"sampling.logit_bias", [](auto& q) { (*q.mutable_sampling()->mutable_logit_bias())[1] = 1; }},
+      {"sampling.repetition_penalty",
+       [](auto& q) { q.mutable_sampling()->set_repetition_penalty(1.1f); }},
+      {"sampling.presence_penalty",
+       [](auto& q) { q.mutable_sampling()->set_presence_penalty(0.5f); }},
+      {"sampling.frequency_penalty",
+       [](auto& q) { q.mutable_sampling()->set_frequency_penalty(-0.5f); }},
+      {"sampling.logit_bias",
+       [](auto& q) { (*q.mutable_sampling()->mutable_logit_bias())[1] = 1; }},
       {"constraint", [](auto& q) { q.mutable_constraint()->set_regex("a"); }},
       {"intervention", [](auto& q) { q.mutable_intervention()->add_head_edits(); }},
       {"priority", [](auto& q) { q.set_priority(-1); }},
@@ -227,7 +249,8 @@ TEST(ValidateGenerate, RefusesFeaturesThatItLacksByName) {
       {"cache.salt", [](auto& q) { q.mutable_cache()->set_salt("s"); }},
       {"cache.window_tokens", [](auto& q) { q.mutable_cache()->set_window_tokens(64); }},
       {"output.prompt_tokens", [](auto& q) { q.mutable_output()->set_prompt_tokens(true); }},
-      {"output.prompt_top_logprobs", [](auto& q) { q.mutable_output()->set_prompt_top_logprobs(0); }},
+      {"output.prompt_top_logprobs",
+       [](auto& q) { q.mutable_output()->set_prompt_top_logprobs(0); }},
       {"prompt.chat.tools_json",
        [](auto& q) {
          q.mutable_prompt()->mutable_chat()->add_messages()->set_role("user");
@@ -266,7 +289,8 @@ TEST(ValidateGenerate, FindsUnknownFieldsAtAnyDepth) {
   v1::GenerateRequest request = Plain();
   request.GetReflection()->MutableUnknownFields(&request)->AddVarint(15, 1);
   const ErrorInfo info = GetErrorInfo(ValidateGenerate(request, Limits()).status());
-  EXPECT_THAT(info.metadata, ElementsAre(std::pair<std::string, std::string>("message", "quire.v1.GenerateRequest"),
+  EXPECT_THAT(info.metadata, ElementsAre(std::pair<std::string, std::string>(
+                                             "message", "quire.v1.GenerateRequest"),
                                          std::pair<std::string, std::string>("number", "15")));
   RequestLimits relaxed = Limits();
   relaxed.ignore_unknown_fields = true;
