@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/worker_pool.h"
 #include "runtime/kv_cache/kv_layout.h"
 #include "runtime/tensor/arena.h"
 
@@ -19,9 +20,10 @@ class KvPool {
 
   // Bytes that Create reserves.
   static size_t Bytes(const KvLayout& layout, int32_t num_layers, int32_t num_blocks);
-  // RESOURCE_EXHAUSTED if the system refuses the memory. All arguments positive.
+  // The workers of `pool`, if there is one, touch the memory together. RESOURCE_EXHAUSTED if the
+  // system refuses it. All numbers positive.
   static absl::StatusOr<KvPool> Create(const KvLayout& layout, int32_t num_layers,
-                                       int32_t num_blocks);
+                                       int32_t num_blocks, WorkerPool* pool = nullptr);
 
   const KvLayout& layout() const { return layout_; }
   int32_t num_layers() const { return num_layers_; }

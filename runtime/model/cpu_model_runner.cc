@@ -45,8 +45,9 @@ absl::StatusOr<std::unique_ptr<CpuModelRunner>> CpuModelRunner::Create(
   CHECK_GE(given.num_blocks, 1);
   const CpuModelOptions options = WithDefaults(config, given);
   std::unique_ptr<CpuModelRunner> runner(new CpuModelRunner(config, weights, options));
-  ASSIGN_OR_RETURN(runner->kv_, KvPool::Create(LayoutOf(config, options.kv_dtype),
-                                               config.num_layers, options.num_blocks));
+  ASSIGN_OR_RETURN(runner->kv_,
+                   KvPool::Create(LayoutOf(config, options.kv_dtype), config.num_layers,
+                                  options.num_blocks, options.pool));
   ASSIGN_OR_RETURN(runner->activations_,
                    Activations::Create(config, {.max_rows = options.max_rows,
                                                 .max_logits_rows = options.max_seqs,

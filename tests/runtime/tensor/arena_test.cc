@@ -1,7 +1,11 @@
 #include "runtime/tensor/arena.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -55,6 +59,24 @@ TEST(Arena, TouchKeepsContents) {
   arena.Touch();
   EXPECT_EQ(bytes[4096], std::byte{7});
   EXPECT_EQ(bytes[8192], std::byte{0});
+}
+
+TEST(Arena, PartsOfATouchCoverEveryPageOnce) {
+  for (const size_t parts : {1, 2, 3, 7}) {
+    Arena arena = *Arena::Create(10 << 20);
+    const std::span<std::byte> bytes = arena.Take(10 << 20);
+    size_t resident = 0;
+    for (size_t part = 0; part < parts; ++part) {
+      arena.Touch(part, parts);
+      std::vector<unsigned char> pages(bytes.size() / 4096);
+      ASSERT_EQ(mincore(bytes.data(), bytes.size(), pages.data()), 0);
+      const auto now =
+          static_cast<size_t>(std::ranges::count_if(pages, [](auto p) { return p & 1; }));
+      EXPECT_GE(now, resident);
+      resident = now;
+    }
+    EXPECT_EQ(resident, bytes.size() / 4096);
+  }
 }
 
 TEST(Arena, SaysHowMuchItCouldNotReserve) {
