@@ -15,6 +15,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/loader/model_loader.h"
 #include "runtime/probe/host_probe.h"
+#include "server/cli/bench_baseline.h"
 #include "server/cli/bench_engine.h"
 #include "server/cli/commands.h"
 
@@ -34,6 +35,7 @@ struct BenchFlags {
   int32_t repetitions = 3;
   std::string kv_dtype = "bf16";
   bool json = false;
+  BaselineOptions baseline;
 };
 
 void AddFlags(CLI::App& app, BenchFlags* flags) {
@@ -56,6 +58,11 @@ void AddFlags(CLI::App& app, BenchFlags* flags) {
       ->check(CLI::Range(1, 100));
   app.add_option("--kv-dtype", flags->kv_dtype, "bf16 or f32")
       ->check(CLI::IsMember({"bf16", "f32"}));
+  app.add_option("--baseline", flags->baseline.other,
+                 "executable of another build: run both in turns and compare");
+  app.add_option("--tolerance", flags->baseline.tolerance,
+                 "exit 1 if slower than the baseline by more than this part")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_flag("--json", flags->json, "accepted for clarity: JSON is the only form of the result");
 }
 
@@ -253,6 +260,33 @@ absl::Status Bench(const BenchFlags& flags) {
   return absl::OkStatus();
 }
 
+// The arguments of one run of either build.
+Args WithoutBaseline(const Args& args) {
+  Args out;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const std::string name = args[i].substr(0, args[i].find('='));
+    if (name != "--baseline" && name != "--tolerance" && name != "--repetitions") {
+      out.push_back(args[i]);
+    } else if (name == args[i]) {
+      ++i;
+    }
+  }
+  for (const char* a : {"--repetitions", "1"}) out.push_back(a);
+  return out;
+}
+
+int Compare(const BenchFlags& flags, const Args& args) {
+  BaselineOptions options = flags.baseline;
+  options.rounds = flags.repetitions;
+  const absl::StatusOr<BaselineVerdict> verdict =
+      CompareWithBaseline(options, WithoutBaseline(args));
+  if (!verdict.ok()) return Fail(kExitConfig, std::string(verdict.status().message()));
+  std::printf("%s\n", verdict->json.c_str());
+  if (verdict->worst_ratio >= 1 - options.tolerance) return kExitOk;
+  return Fail(kExitFailed, absl::StrCat("slower than the baseline: ", verdict->worst_ratio,
+                                        " of its speed, tolerance ", options.tolerance));
+}
+
 }  // namespace
 
 int RunBench(const Args& args) {
@@ -268,6 +302,7 @@ int RunBench(const Args& args) {
   }
   if (const absl::Status isa = CheckIsaEnvironment(); !isa.ok())
     return Fail(kExitConfig, std::string(isa.message()));
+  if (!flags.baseline.other.empty()) return Compare(flags, args);
   const absl::Status status = Bench(flags);
   return status.ok() ? kExitOk : Fail(kExitConfig, std::string(status.message()));
 }

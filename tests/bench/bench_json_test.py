@@ -3,8 +3,10 @@
 Usage: bench_json_test.py QUIRE MODEL
 """
 import json
+import pathlib
 import subprocess
 import sys
+import tempfile
 
 KEYS = ['prefill_tps', 'decode_tps', 'dram_gbps', 'limit_tps', 'limit_fraction', 'cpu', 'isa', 'threads', 'kv_dtype',
         'load_s', 'peak_rss_bytes', 'cases']
@@ -32,7 +34,31 @@ rows = {'prefill': 40 / 3, 'decode': 3}
 ops = [next(p['ops'] for p in c['phases'] if p['name'] == 'down') / rows[c['kind']] for c in (prefill, decode)]
 assert abs(ops[0] / ops[1] - 1) < 1e-9, ops
 
-for bad in (['--batch', '0'], ['--kv-dtype', 'int3'], ['--threads', 'many']):
+# Against another build: itself is fast enough, an imaginary one that is 1000 times as fast is not.
+small = ['bench', '--model', model, '--threads', '1', '--prompt-tokens', '9', '--output-tokens', '5', '--batch', '1',
+         '--prefill-tokens', '0', '--repetitions', '3']
+
+
+def against(other, tolerance):
+    done = subprocess.run([quire, *small, '--baseline', other, f'--tolerance={tolerance}'], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True)
+    return done.returncode, done.stdout
+
+
+code, out = against(quire, 1)
+assert code == 0, code
+baseline = json.loads(out.splitlines()[-1])['baseline']
+assert baseline['worst_ratio'] == baseline['ratio']['decode 1'] > 0, baseline
+with tempfile.TemporaryDirectory() as folder:
+    fast = pathlib.Path(folder) / 'fast'
+    fast.write_text('#!/bin/sh\necho noise\necho \'{"decode_tps": {"1": 1e12}}\'\n')
+    fast.chmod(0o755)
+    assert against(fast, 0.1)[0] == 1
+    fast.write_text('#!/bin/sh\nexit 3\n')
+    assert against(fast, 0.1) == (78, '')
+assert against(quire + '.not-there', 0.1) == (78, '')
+
+for bad in (['--tolerance', '2'], ['--batch', '0'], ['--kv-dtype', 'int3'], ['--threads', 'many']):
     code = subprocess.run([quire, 'bench', '--model', model, *bad], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL).returncode
     assert code == 64, (bad, code)
