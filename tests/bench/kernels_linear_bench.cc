@@ -9,6 +9,7 @@
 #include "benchmark/benchmark.h"
 #include "runtime/kernels/linear.h"
 #include "runtime/tensor/arena.h"
+#include "tests/bench/roof.h"
 
 namespace quire {
 namespace {
@@ -54,11 +55,8 @@ void BM_Linear(benchmark::State& state, DType type) {
     Linear(w, {0, w.panels()}, act, {y.data(), n}, scratch);
     benchmark::ClobberMemory();
   }
-  const auto count = static_cast<double>(state.iterations());
-  state.counters["GOPS"] =
-      benchmark::Counter(2e-9 * m * n * k * count, benchmark::Counter::kIsRate);
-  state.counters["GBps"] =
-      benchmark::Counter(1e-9 * static_cast<double>(bytes) * count, benchmark::Counter::kIsRate);
+  ReportWork(state, 2.0 * m * n * k, static_cast<double>(bytes),
+             UsesQuantizedActivations(type) ? Arithmetic::kInt8 : Arithmetic::kFloat);
   state.SetLabel(std::string(IsaName(ActiveIsa())));
 }
 
