@@ -90,8 +90,12 @@ TEST_P(Quality, StaysAsCloseToTheModelAsLlamaCppDoes) {
     EXPECT_LE(ours.Perplexity(), Reference().Perplexity() * (1 + kPerplexityOverReference));
     return;
   }
-  const double bf16 = MeasureAndPrint(KvDType::kBF16).Perplexity();
-  EXPECT_LE(ours.Perplexity(), bf16 * (1 + GetParam().perplexity_over_bf16)) << "bf16: " << bf16;
+  // The text's perplexity moves by 0.2% either way among equally good roundings: 3064 tokens are a
+  // small sample. Its expectation under the model, of which the divergence is the log, does not.
+  const QualitySum bf16 = MeasureAndPrint(KvDType::kBF16);
+  const double allowed = std::log1p(GetParam().perplexity_over_bf16);
+  EXPECT_LE(std::log(ours.Perplexity()), std::log(bf16.Perplexity()) + allowed);
+  EXPECT_LE(ours.MeanKl(), bf16.MeanKl() + allowed);
 }
 
 // A narrower KV type is one more line here: {KvDType::kInt8, 0.003}.
