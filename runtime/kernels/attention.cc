@@ -1,31 +1,20 @@
-// Who owns what: State owns everything; a worker writes only its own scratch, the output rows of
-// its items and the partial states of its chunks. Invariant: the sequence of f32 operations on a
-// row (tiles ascending inside a chunk of 256 tokens, chunks folded left to right) depends on its
-// positions alone.
+// Creation, the products of one tile, and the plan of a step; attention_items.cc does the rest.
 #include "runtime/kernels/attention.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
-#include <limits>
-#include <vector>
 
 #include "absl/log/check.h"
 #include "absl/log/log.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/kernels/attention_plan.h"
-#include "runtime/kernels/attention_tiles.h"
-#include "runtime/kernels/attention_ukernels.h"
-#include "runtime/tensor/arena.h"
+#include "runtime/kernels/attention_state.h"
 
 namespace quire {
 namespace {
 
 constexpr double kLog2E = 1.4426950408889634;
-
-int32_t RoundUp16(int32_t n) { return (n + 15) / 16 * 16; }
+constexpr int64_t kMaxCarriedFloats = int64_t{4} << 20;  // 16 MiB of carried states
 
 // Up to this many rows the own tile beats widening and a ukernel
 // (tests/bench/kernels_attention_bench.cc).
@@ -33,63 +22,7 @@ int32_t OwnTileRows(IsaLevel isa) {
   return isa >= IsaLevel::kAvx512 ? 12 : isa >= IsaLevel::kAvx2 ? 6 : 0;
 }
 
-struct alignas(128) Counter {
-  std::atomic<int32_t> value{0};
-};
-
-// What one product works on: the first `tokens` of a tile, for `rows` rows.
-struct TileSize {
-  int32_t rows, tokens;
-};
-
-struct Scratch {
-  float* q;   // [rows][head_dim], scaled
-  float* s;   // [rows][64]
-  float* kv;  // one widened tile
-  float* state;
-  float* chunk;
-  std::byte* ukernel;
-};
-
 }  // namespace
-
-struct AttentionKernel::State {
-  AttentionOptions options;
-  QueryTiling tiling;
-  KvLayout layout;
-  const AttentionTiles* tiles = nullptr;
-  int32_t own_rows = 0;     // up to so many rows the own tile serves, bf16 only
-  bool sequential = false;  // no ukernels
-  int32_t stride = 0;       // of rows of o
-  float q_factor = 0;       // scale * log2(e)
-  AttentionUkernels ukernels;
-  std::unique_ptr<AttentionPlan> plan;
-  Arena arena;
-  std::vector<Scratch> scratch;  // [workers]
-  float* partial_states = nullptr;
-  std::unique_ptr<Counter[]> next_item;    // [num_layers]
-  std::unique_ptr<Counter[]> chunks_done;  // [max_splits]
-  const BlockId* block_ids = nullptr;
-  int64_t macs = 0, kv_bytes = 0;
-
-  void ChooseProducts();
-  absl::Status TakeScratch();
-  AttentionState StateAt(float* base, int32_t rows) const {
-    return {base, base + RoundUp16(rows), base + 2 * RoundUp16(rows), stride};
-  }
-  void RunItem(const AttentionItem& item, const Scratch& scratch, const KvLayerView& kv,
-               const AttentionIo& io);
-  void RunChunk(const AttentionItem& item, int32_t chunk, const Scratch& scratch,
-                const KvLayerView& kv, const AttentionState& state) const;
-  void Scores(TileSize size, const Scratch& scratch, const std::byte* k_tile,
-              const Prefetch& next) const;
-  void AddValues(TileSize size, const Scratch& scratch, const std::byte* v_tile,
-                 const Prefetch& next_k, const AttentionState& state) const;
-  const float* Widened(const std::byte* tile, int32_t depth, int32_t width, int32_t columns,
-                       float* buffer) const;
-  void WriteOut(const AttentionItem& item, const AttentionState& state,
-                const AttentionIo& io) const;
-};
 
 // Own tile for few rows, ukernels for the rest. Where these cannot be generated, or would not give
 // the own tile's bits, the own tile serves all it can.
@@ -121,8 +54,13 @@ absl::Status AttentionKernel::State::TakeScratch() {
   const size_t ukernel = Arena::Align(ukernels.scratch_bytes());
   // No line shared by two workers.
   const size_t per_worker = q + s + kv + 2 * state + ukernel + 128;
-  const size_t partial = Arena::Align(sizeof(float) * plan->max_state_floats());
-  ASSIGN_OR_RETURN(arena, Arena::Create(per_worker * options.workers + partial));
+  int64_t partial_floats = 0;
+  for (const LayerClass& cls : classes)
+    partial_floats = std::max(partial_floats, cls.plan->max_state_floats());
+  const size_t partial = Arena::Align(sizeof(float) * partial_floats);
+  const size_t carried =
+      Arena::Align(sizeof(float) * max_carried * options.shape.num_heads * (stride + 2));
+  ASSIGN_OR_RETURN(arena, Arena::Create(per_worker * options.workers + partial + carried));
   arena.Touch();
   const auto floats = [&](size_t bytes) {
     return reinterpret_cast<float*>(arena.Take(bytes).data());
@@ -138,7 +76,77 @@ absl::Status AttentionKernel::State::TakeScratch() {
     scratch.push_back(w);
   }
   partial_states = floats(partial);
+  carried_states = floats(carried);
+  rows_of_items = std::make_unique<ItemRows[]>(options.workers);
   return absl::OkStatus();
+}
+
+// The spec in units of log2, and its layers sorted into classes.
+void AttentionKernel::State::TakeSpec() {
+  const AttentionSpec& spec = options.spec;
+  const auto scaled = [](const std::vector<float>& values) {
+    std::vector<float> result(values.size());
+    for (size_t i = 0; i < values.size(); ++i) result[i] = static_cast<float>(values[i] * kLog2E);
+    return result;
+  };
+  q_factor = static_cast<float>(options.shape.scale *
+                                (spec.logit_cap > 0 ? 1.0 / spec.logit_cap : kLog2E));
+  cap = static_cast<float>(spec.logit_cap * kLog2E);
+  sinks = scaled(spec.sinks);
+  slopes = scaled(spec.alibi_slopes);
+  if (const std::vector<float> biases = scaled(spec.relative.values); !biases.empty()) {
+    const int32_t count = spec.relative.max_distance - spec.relative.min_distance + 1;
+    relative_stride = count + 2 * kBlockTokens;
+    for (auto row = biases.begin(); row != biases.end(); row += count) {
+      relative.insert(relative.end(), kBlockTokens, *row);
+      relative.insert(relative.end(), row, row + count);
+      relative.insert(relative.end(), kBlockTokens, row[count - 1]);
+    }
+  }
+  for (int32_t i = 0; i < options.num_layers; ++i) {
+    const LayerAttention layer = spec.layers.empty() ? LayerAttention() : spec.layers[i];
+    size_t index = 0;
+    while (index < classes.size() && classes[index].layer != layer) ++index;
+    class_of.push_back(static_cast<int32_t>(index));
+    if (index < classes.size()) continue;
+    LayerClass cls;
+    cls.layer = layer;
+    cls.bias = layer.position_bias && layer.reach != AttentionReach::kCross &&
+               (!slopes.empty() || !relative.empty());
+    if (!IsPlainCausal(layer) || cls.bias || cap > 0) cls.variant = VariantSoftmaxFor(options.isa);
+    classes.push_back(std::move(cls));
+  }
+}
+
+void AttentionKernel::State::MakePlans() {
+  const AttentionShape& shape = options.shape;
+  if (options.cascade && tiling.tokens_per_tile > 1 && options.max_seqs > 1) {
+    const int64_t per_token = int64_t{shape.num_heads} * (stride + 2);
+    max_carried = static_cast<int32_t>(
+        std::min({int64_t{options.max_rows}, int64_t{options.max_seqs} * tiling.tokens_per_tile,
+                  kMaxCarriedFloats / per_token}));
+    cascade = std::make_unique<AttentionCascade>(options.max_seqs, tiling.tokens_per_tile);
+  }
+  int32_t max_splits = 0, max_shared = 0;
+  for (LayerClass& cls : classes) {
+    const bool cross = cls.layer.reach == AttentionReach::kCross;
+    cls.plan = std::make_unique<AttentionPlan>(AttentionPlanOptions{
+        .tiling = tiling,
+        .num_kv_heads = shape.num_kv_heads,
+        .workers = options.workers,
+        .max_rows = options.max_rows,
+        .max_seqs = options.max_seqs,
+        .context_tokens = cross ? options.cross_tokens : options.context_tokens,
+        .state_stride = stride,
+        .split_long_items = options.split_long_items,
+        .max_carried = cross ? 0 : max_carried,
+        .layer = cls.layer});
+    max_splits = std::max(max_splits, cls.plan->max_splits());
+    max_shared = std::max(max_shared, cls.plan->max_shared());
+  }
+  next_item = std::make_unique<Counter[]>(options.num_layers);
+  chunks_done = std::make_unique<Counter[]>(max_splits);
+  carry_ready = std::make_unique<Counter[]>(max_shared);
 }
 
 // The B operand in f32: the tile itself, or widened into `buffer`.
@@ -214,86 +222,9 @@ void AttentionKernel::State::AddValues(TileSize size, const Scratch& w, const st
   }
 }
 
-void AttentionKernel::State::RunChunk(const AttentionItem& item, int32_t chunk, const Scratch& w,
-                                      const KvLayerView& kv, const AttentionState& state) const {
-  const int32_t rows = item.rows();
-  std::fill_n(state.m, rows, -std::numeric_limits<float>::infinity());
-  std::fill_n(state.l, rows, 0.0f);
-  std::fill_n(state.o, int64_t{rows} * stride, 0.0f);
-  const BlockId* table = block_ids + item.table_begin;
-  const int32_t tiles_in_item = std::min(item.tiles(), item.chunk_end * kChunkTiles);
-  const int32_t end = std::min(tiles_in_item, (chunk + 1) * kChunkTiles);
-  const bool any_size = rows <= own_rows || sequential || ukernels.HasShortTiles(rows);
-  const int32_t v_words = std::min(layout.head_dim, KvLayout::kPanelDims);
-  for (int32_t tile = chunk * kChunkTiles; tile < end; ++tile) {
-    const int32_t visible = item.visible - tile * kBlockTokens;
-    const int32_t seen = visible + item.tokens - 1;  // by the last query token
-    const int32_t tokens = any_size ? std::min(kBlockTokens, RoundUp16(seen)) : kBlockTokens;
-    const std::byte* v_tile = kv.VTile(table[tile], item.kv_head);
-    Prefetch next_k;
-    if (tile + 1 < tiles_in_item) {
-      next_k = {.start = kv.KTile(table[tile + 1], item.kv_head),
-                .rows = layout.head_dim / layout.pack,
-                .row_bytes = std::min(kBlockTokens, seen - kBlockTokens) * 4,
-                .stride = kBlockTokens * 4};
-    }
-    Scores({rows, tokens}, w, kv.KTile(table[tile], item.kv_head),
-           {.start = v_tile,
-            .rows = layout.head_dim <= KvLayout::kPanelDims ? tokens / layout.pack
-                                                            : layout.head_dim / layout.pack,
-            .row_bytes = v_words * 4,
-            .stride = v_words * 4});
-    tiles->softmax({.s = w.s, .rows = rows, .visible = visible, .group = item.head_count}, state);
-    AddValues({rows, tokens}, w, v_tile, next_k, state);
-  }
-}
+namespace {
 
-void AttentionKernel::State::WriteOut(const AttentionItem& item, const AttentionState& state,
-                                      const AttentionIo& io) const {
-  const int32_t dim = layout.head_dim;
-  const int32_t head = item.kv_head * tiling.group + item.head_begin;
-  for (int32_t row = 0; row < item.rows(); ++row) {
-    const int64_t token = item.row_begin + row / item.head_count;
-    tiles->finish(row, dim, state,
-                  io.out + token * io.out_stride + int64_t{head + row % item.head_count} * dim);
-  }
-}
-
-void AttentionKernel::State::RunItem(const AttentionItem& item, const Scratch& w,
-                                     const KvLayerView& kv, const AttentionIo& io) {
-  const int32_t dim = layout.head_dim, rows = item.rows();
-  const int64_t head = item.kv_head * tiling.group + item.head_begin;
-  for (int32_t token = 0; token < item.tokens; ++token) {
-    tiles->scale(io.q + (item.row_begin + token) * io.q_stride + head * dim, item.head_count * dim,
-                 q_factor, w.q + int64_t{token} * item.head_count * dim);
-  }
-  if (item.split < 0) {
-    const AttentionState state = StateAt(w.state, rows), later = StateAt(w.chunk, rows);
-    for (int32_t chunk = 0; chunk < item.chunk_end; ++chunk) {
-      RunChunk(item, chunk, w, kv, chunk == 0 ? state : later);
-      if (chunk > 0) tiles->fold(rows, state, later);
-    }
-    WriteOut(item, state, io);
-    return;
-  }
-  const AttentionSplit& split = plan->splits()[item.split];
-  const int64_t floats = AttentionPlan::StateFloats(rows, stride);
-  float* states = partial_states + split.first_state;
-  RunChunk(item, item.chunk_begin, w, kv, StateAt(states + item.chunk_begin * floats, rows));
-  std::atomic<int32_t>& done = chunks_done[item.split].value;
-  if (done.fetch_add(1, std::memory_order_acq_rel) + 1 < split.chunks) return;
-  done.store(0, std::memory_order_relaxed);  // for the next layer, which starts after a barrier
-  const AttentionState state = StateAt(states, rows);
-  for (int32_t chunk = 1; chunk < split.chunks; ++chunk)
-    tiles->fold(rows, state, StateAt(states + chunk * floats, rows));
-  WriteOut(item, state, io);
-}
-
-AttentionKernel::AttentionKernel(std::unique_ptr<State> state) : state_(std::move(state)) {}
-AttentionKernel::~AttentionKernel() = default;
-
-absl::StatusOr<std::unique_ptr<AttentionKernel>> AttentionKernel::Create(
-    const AttentionOptions& options) {
+absl::Status Check(const AttentionOptions& options) {
   const AttentionShape& shape = options.shape;
   if (shape.num_kv_heads < 1 || shape.num_heads < 1 || shape.num_heads % shape.num_kv_heads != 0) {
     return absl::InvalidArgumentError(absl::StrCat("attention: ", shape.num_heads,
@@ -304,55 +235,90 @@ absl::StatusOr<std::unique_ptr<AttentionKernel>> AttentionKernel::Create(
     return absl::InvalidArgumentError(absl::StrCat("attention: head dimension ", shape.head_dim,
                                                    ", wanted an even number up to 256"));
   }
+  const AttentionSpec& spec = options.spec;
+  const RelativeBias& relative = spec.relative;
+  const size_t heads = shape.num_heads, layers = options.num_layers;
+  const auto sized = [](size_t size, size_t wanted) { return size == 0 || size == wanted; };
+  if (!sized(spec.layers.size(), layers) || !sized(spec.sinks.size(), layers * heads) ||
+      !sized(spec.alibi_slopes.size(), heads)) {
+    return absl::InvalidArgumentError(
+        "attention: layers, sinks or slopes do not fit the numbers of layers and heads");
+  }
+  const int64_t distances = int64_t{relative.max_distance} - relative.min_distance + 1;
+  if (!relative.values.empty() &&
+      (distances < 1 || relative.values.size() != heads * static_cast<size_t>(distances)))
+    return absl::InvalidArgumentError("attention: relative bias of a wrong size");
+  if (!(spec.logit_cap >= 0))
+    return absl::InvalidArgumentError("attention: the logit cap is negative");
+  for (const LayerAttention& layer : spec.layers) {
+    if (layer.window < 0 || layer.local_chunk < 0 || layer.sink_tokens < 0)
+      return absl::InvalidArgumentError("attention: a negative window, chunk or number of sinks");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+AttentionKernel::AttentionKernel(std::unique_ptr<State> state) : state_(std::move(state)) {}
+AttentionKernel::~AttentionKernel() = default;
+
+absl::StatusOr<std::unique_ptr<AttentionKernel>> AttentionKernel::Create(
+    const AttentionOptions& options) {
+  RETURN_IF_ERROR(Check(options));
   CHECK(options.workers > 0 && options.num_layers > 0 && options.max_rows > 0 &&
         options.max_seqs > 0);
+  const AttentionShape& shape = options.shape;
   auto state = std::make_unique<State>();
   state->options = options;
   state->tiling = QueryTiling::Make(shape.num_heads / shape.num_kv_heads);
   state->layout = KvLayout::Make(options.kv_dtype, shape.num_kv_heads, shape.head_dim);
   state->tiles = &AttentionTilesFor(options.isa);
   state->stride = RoundUp16(shape.head_dim);
-  state->q_factor = static_cast<float>(shape.scale * kLog2E);
   state->ChooseProducts();
-  state->plan = std::make_unique<AttentionPlan>(
-      AttentionPlanOptions{.tiling = state->tiling,
-                           .num_kv_heads = shape.num_kv_heads,
-                           .workers = options.workers,
-                           .max_rows = options.max_rows,
-                           .max_seqs = options.max_seqs,
-                           .context_tokens = options.context_tokens,
-                           .state_stride = state->stride,
-                           .split_long_items = options.split_long_items});
-  state->next_item = std::make_unique<Counter[]>(options.num_layers);
-  state->chunks_done = std::make_unique<Counter[]>(state->plan->max_splits());
+  state->TakeSpec();
+  state->MakePlans();
   RETURN_IF_ERROR(state->TakeScratch());
   return std::unique_ptr<AttentionKernel>(new AttentionKernel(std::move(state)));
 }
 
-void AttentionKernel::Plan(const StepBatch& batch) {
+void AttentionKernel::Plan(const StepBatch& batch, const AttentionFacts& facts) {
   State& s = *state_;
-  s.block_ids = batch.block_ids.data();
-  s.plan->Build(batch.seqs);
-  for (int32_t layer = 0; layer < s.options.num_layers; ++layer)
-    s.next_item[layer].value.store(0, std::memory_order_relaxed);
-  s.macs = s.kv_bytes = 0;
-  for (const SeqSpan& seq : batch.seqs) {
-    const int64_t visible =
-        int64_t{seq.row_count} * (2 * int64_t{seq.kv_len} - seq.row_count + 1) / 2;
-    s.macs += 2 * visible * s.options.shape.num_heads * s.options.shape.head_dim;
-    s.kv_bytes += BlocksFor(seq.kv_len) * static_cast<int64_t>(s.layout.block_bytes());
+  DCHECK(facts.seqs.empty() || facts.seqs.size() == batch.seqs.size());
+  if (s.cascade != nullptr) s.cascade->Build(batch);
+  s.step = {.seqs = batch.seqs, .facts = facts, .cascade = s.cascade.get()};
+  for (LayerClass& cls : s.classes) {
+    cls.block_ids = cls.layer.reach == AttentionReach::kCross ? facts.cross_block_ids.data()
+                                                              : batch.block_ids.data();
+    cls.plan->Build(s.step);
   }
+  s.macs = s.kv_bytes = 0;
+  for (int32_t layer = 0; layer < s.options.num_layers; ++layer) {
+    s.next_item[layer].value.store(0, std::memory_order_relaxed);
+    const AttentionPlan& plan = *s.classes[s.class_of[layer]].plan;
+    s.macs += 2 * plan.visible_tokens() * s.options.shape.num_heads * s.options.shape.head_dim;
+    s.kv_bytes += plan.tiles_read() * static_cast<int64_t>(s.layout.block_bytes());
+  }
+  if (s.cascade == nullptr || s.cascade->groups().empty()) return;
+  for (int32_t i = 0; i < s.classes[0].plan->max_shared(); ++i)
+    s.carry_ready[i].value.store(0, std::memory_order_relaxed);
 }
 
 void AttentionKernel::Run(int32_t worker, int32_t layer, const KvLayerView& kv,
                           const AttentionIo& io) {
   State& s = *state_;
-  const std::span<const AttentionItem> items = s.plan->items();
+  const LayerClass& cls = s.classes[s.class_of[layer]];
+  const std::span<const AttentionItem> items = cls.plan->items();
+  const LayerRun run = {.layer = layer,
+                        .cls = cls,
+                        .kv = kv,
+                        .io = io,
+                        .scratch = s.scratch[worker],
+                        .rows = s.rows_of_items[worker]};
   std::atomic<int32_t>& next = s.next_item[layer].value;
   for (;;) {
     const int32_t index = next.fetch_add(1, std::memory_order_relaxed);
     if (index >= static_cast<int32_t>(items.size())) return;
-    s.RunItem(items[index], s.scratch[worker], kv, io);
+    s.RunItem(items[index], run);
   }
 }
 

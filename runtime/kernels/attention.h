@@ -1,8 +1,10 @@
-// Fused causal attention over the paged KV cache: online softmax over tiles of 64 tokens, the
-// products as ukernels. One arithmetic for prefill and decode: a row's bits depend on its query,
-// its visible tokens and the instruction set alone, never on batch mates, chunking, block ids or
-// the number of workers. Plan is called by the engine thread, Run by every worker between two
-// barriers. Owns its ukernels and scratch; views the step's batch.
+// Fused attention over the paged KV cache: online softmax over tiles of 64 tokens, the products as
+// ukernels. Masks and biases (attention_spec.h) are computed per tile; tiles that no row sees are
+// skipped; leading chunks that sequences of a step share physically are read once for all. One
+// arithmetic for prefill and decode: a row's bits depend on its query, its visible tokens and the
+// instruction set alone, never on batch mates, chunking, block ids or the number of workers. Plan
+// is called by the engine thread, Run by every worker between two barriers. Owns its ukernels and
+// scratch; views the step's batch.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/cpu_features.h"
+#include "runtime/kernels/attention_spec.h"
 #include "runtime/kv_cache/kv_layout.h"
 #include "runtime/step_batch.h"
 
@@ -32,7 +35,7 @@ enum class AttentionProducts : uint8_t {
 struct AttentionOptions {
   AttentionShape shape;
   KvDType kv_dtype = KvDType::kBF16;
-  int32_t num_layers = 1;
+  int32_t num_layers = 1;  // attentions of a step; a decoder layer with cross-attention has two
   int32_t workers = 1;
   int32_t max_rows = 1;        // of a step
   int32_t max_seqs = 1;        // of a step
@@ -40,6 +43,9 @@ struct AttentionOptions {
   IsaLevel isa = ActiveIsa();
   AttentionProducts products = AttentionProducts::kFastest;
   bool split_long_items = true;  // work split only: same bits either way
+  bool cascade = true;           // read shared chunks once: same bits either way
+  AttentionSpec spec = {};
+  int32_t cross_tokens = 1;  // longest SequenceFacts::cross_len
 };
 
 // Queries after rope and results of one layer. Head h of row r starts at r * stride + h * head_dim.
@@ -59,9 +65,9 @@ class AttentionKernel {
   AttentionKernel(const AttentionKernel&) = delete;
   AttentionKernel& operator=(const AttentionKernel&) = delete;
 
-  // Splits a step into items, longest first. `batch`'s arrays must outlive the step's Runs.
-  // Allocates nothing.
-  void Plan(const StepBatch& batch);
+  // Splits a step into items, longest first. The arrays of `batch` and `facts` must outlive the
+  // step's Runs. Allocates nothing.
+  void Plan(const StepBatch& batch, const AttentionFacts& facts = {});
 
   // Does this worker's share of one layer; the layer is done when every worker has returned. Each
   // layer at most once per Plan; K and V of the step's rows were appended before. Allocates nothing
@@ -69,10 +75,11 @@ class AttentionKernel {
   void Run(int32_t worker, int32_t layer, const KvLayerView& kv, const AttentionIo& io);
 
   int64_t scratch_bytes() const;
-  // Multiply-adds of the planned step, per layer: sum over rows of 2 * visible tokens * num_heads *
-  // head_dim.
+  // Multiply-adds of the planned step over all layers: sum over rows of 2 * visible tokens *
+  // num_heads * head_dim.
   int64_t planned_macs() const;
-  // KV bytes that the planned step reads, per layer.
+  // KV bytes that the planned step reads over all layers: each tile that a sequence sees once, each
+  // tile of a shared item once for its sequences.
   int64_t planned_kv_bytes() const;
   bool uses_ukernels() const;  // false: no code could be generated here
 

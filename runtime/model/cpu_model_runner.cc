@@ -106,8 +106,8 @@ void CpuModelRunner::CountStep(const StepBatch& batch) {
   ++profile_->steps;
   profile_->rows += static_cast<int64_t>(batch.tokens.size());
   profile_->logits_rows += batch.logits_rows;
-  profile_->attention_macs += attention_->planned_macs() * config_.num_layers;
-  profile_->kv_bytes += attention_->planned_kv_bytes() * config_.num_layers;
+  profile_->attention_macs += attention_->planned_macs();
+  profile_->kv_bytes += attention_->planned_kv_bytes();
 }
 
 }  // namespace quire

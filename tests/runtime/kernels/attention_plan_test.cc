@@ -57,7 +57,7 @@ TEST(AttentionPlan, CoversEachRowHeadAndChunkOnce) {
           Seq(row, rows, std::min<int32_t>(4096, rows + rng() % (round % 5 == 0 ? 4000 : 300))));
       row += rows;
     }
-    plan.Build(seqs);
+    plan.Build({.seqs = seqs});
     std::map<std::tuple<int32_t, int32_t, int32_t, int32_t>, int32_t> seen;
     for (const AttentionItem& item : plan.items()) {
       for (int32_t r = 0; r < item.tokens; ++r) {
@@ -88,7 +88,8 @@ TEST(AttentionPlan, CoversEachRowHeadAndChunkOnce) {
 
 TEST(AttentionPlan, PutsLongItemsFirst) {
   AttentionPlan plan(Options(3, 3, 2));
-  plan.Build(std::vector<SeqSpan>{Seq(0, 1, 50), Seq(1, 1, 200), Seq(2, 1, 130), Seq(3, 1, 90)});
+  const std::vector<SeqSpan> seqs = {Seq(0, 1, 50), Seq(1, 1, 200), Seq(2, 1, 130), Seq(3, 1, 90)};
+  plan.Build({.seqs = seqs});
   std::vector<int32_t> tiles;
   for (const AttentionItem& item : plan.items()) tiles.push_back(item.tiles());
   EXPECT_EQ(tiles, (std::vector<int32_t>{4, 4, 4, 3, 3, 3, 2, 2, 2, 1, 1, 1}));
@@ -96,7 +97,8 @@ TEST(AttentionPlan, PutsLongItemsFirst) {
 
 TEST(AttentionPlan, SplitsALoneLongDecodeIntoChunks) {
   AttentionPlan plan(Options(3, 3, 2));
-  plan.Build(std::vector<SeqSpan>{Seq(0, 1, 2000)});
+  const std::vector<SeqSpan> seqs = {Seq(0, 1, 2000)};
+  plan.Build({.seqs = seqs});
   EXPECT_EQ(plan.splits().size(), 3u);
   EXPECT_EQ(plan.items().size(), 3u * 8);
 }
@@ -105,14 +107,14 @@ TEST(AttentionPlan, LeavesABatchOfEqualDecodesWhole) {
   AttentionPlan plan(Options(3, 3, 2));
   std::vector<SeqSpan> seqs;
   for (int32_t i = 0; i < 32; ++i) seqs.push_back(Seq(i, 1, 1000));
-  plan.Build(seqs);
+  plan.Build({.seqs = seqs});
   EXPECT_TRUE(plan.splits().empty());
   EXPECT_EQ(plan.items().size(), 96u);
 }
 
 TEST(AttentionPlan, EmptyStepHasNoItems) {
   AttentionPlan plan(Options(3, 3, 2));
-  plan.Build({});
+  plan.Build(AttentionStep());
   EXPECT_TRUE(plan.items().empty());
 }
 

@@ -1,0 +1,54 @@
+#include "runtime/kernels/attention_mask.h"
+
+#include <bit>
+
+namespace quire {
+
+RowView RowView::Make(const LayerAttention& layer, const SequenceView& seq, int32_t position) {
+  int32_t end = seq.tokens;
+  if (layer.reach == AttentionReach::kCausal) {
+    end = position + 1;
+  } else if (layer.reach == AttentionReach::kPrefix) {
+    end = std::max(position + 1, std::min(seq.prefix, seq.tokens));
+  }
+  RowView row = {.position = position, .lo = 0, .hi = end, .end = end, .globals = nullptr};
+  if (layer.reach == AttentionReach::kCross) return row;
+  if (layer.global_tokens && seq.globals != nullptr) {
+    if ((seq.globals[position / kBlockTokens] >> (position % kBlockTokens) & 1) != 0) return row;
+    row.globals = seq.globals;
+  }
+  if (layer.window > 0) {
+    row.lo = std::max(0, position + 1 - layer.window);
+    row.hi = static_cast<int32_t>(std::min<int64_t>(end, int64_t{position} + layer.window));
+  }
+  if (layer.local_chunk > 0) {
+    const int32_t begin = position / layer.local_chunk * layer.local_chunk;
+    row.lo = std::max(row.lo, begin);
+    row.hi = static_cast<int32_t>(std::min<int64_t>(row.hi, int64_t{begin} + layer.local_chunk));
+  }
+  return row;
+}
+
+int64_t RowView::Count(int32_t sink_tokens) const {
+  if (lo == 0 && hi == end) return end;
+  if (globals == nullptr)
+    return hi - lo + std::min(lo, sink_tokens) + std::max(0, std::min(end, sink_tokens) - hi);
+  int64_t count = 0;
+  for (int32_t tile = 0; tile < BlocksFor(end); ++tile)
+    count += std::popcount(Word(tile, sink_tokens));
+  return count;
+}
+
+void TileRange::Add(const TileRange& other) {
+  lo = limit == 0 ? other.lo : std::min(lo, other.lo);
+  hi = std::max(hi, other.hi);
+  limit = std::max(limit, other.limit);
+  if (other.globals != nullptr) globals = other.globals;
+}
+
+bool IsPlainCausal(const LayerAttention& layer) {
+  return layer.reach == AttentionReach::kCausal && layer.window <= 0 && layer.local_chunk <= 0 &&
+         !layer.global_tokens;
+}
+
+}  // namespace quire
