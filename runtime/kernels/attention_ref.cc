@@ -4,10 +4,13 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 namespace quire {
 namespace {
+
+constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
 float Element(const KvLayout& layout, const std::byte* tile, size_t index) {
   if (layout.dtype == KvDType::kF32) {
@@ -20,39 +23,103 @@ float Element(const KvLayout& layout, const std::byte* tile, size_t index) {
   return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
 }
 
+LayerAttention LayerOf(const AttentionReferenceInput& in) {
+  return in.spec.layers.empty() ? LayerAttention() : in.spec.layers[in.layer];
+}
+
+SequenceFacts FactsOf(const AttentionReferenceInput& in, int32_t seq) {
+  return in.facts.seqs.empty() ? SequenceFacts() : in.facts.seqs[seq];
+}
+
+bool IsGlobal(const AttentionReferenceInput& in, int32_t seq, int32_t token) {
+  const int32_t begin = FactsOf(in, seq).global_begin;
+  if (!LayerOf(in).global_tokens || begin < 0) return false;
+  return (in.facts.global_words[begin + token / 64] >> (token % 64) & 1) != 0;
+}
+
+double Bias(const AttentionReferenceInput& in, int32_t head, int32_t i, int32_t j) {
+  const LayerAttention layer = LayerOf(in);
+  double bias = 0;
+  if (!layer.position_bias || layer.reach == AttentionReach::kCross) return bias;
+  if (!in.spec.alibi_slopes.empty())
+    bias -= static_cast<double>(in.spec.alibi_slopes[head]) * std::abs(i - j);
+  if (const RelativeBias& relative = in.spec.relative; !relative.values.empty()) {
+    const int32_t distance = std::clamp(j - i, relative.min_distance, relative.max_distance);
+    const int32_t count = relative.max_distance - relative.min_distance + 1;
+    bias += relative.values[head * count + distance - relative.min_distance];
+  }
+  return bias;
+}
+
+// One row and head: softmax over the visible tokens, weights of the others never touched.
+void Row(const AttentionReferenceInput& in, const KvLayerView& kv, const AttentionIo& io,
+         int32_t seq, int32_t row) {
+  const AttentionShape& shape = in.shape;
+  const SeqSpan& span = in.batch.seqs[seq];
+  const bool cross = LayerOf(in).reach == AttentionReach::kCross;
+  const BlockId* table = cross
+                             ? in.facts.cross_block_ids.data() + FactsOf(in, seq).cross_table_begin
+                             : in.batch.block_ids.data() + span.table_begin;
+  const int32_t tokens = cross ? FactsOf(in, seq).cross_len : span.kv_len;
+  const int32_t position = span.kv_len - span.row_count + row;
+  const int32_t dim = shape.head_dim, group = shape.num_heads / shape.num_kv_heads;
+  for (int32_t head = 0; head < shape.num_heads; ++head) {
+    const float* q = io.q + (span.row_begin + row) * io.q_stride + int64_t{head} * dim;
+    std::vector<double> values(dim);
+    double sum = 0, top = kMinusInf;
+    std::vector<double> scores(tokens);
+    for (int32_t j = 0; j < tokens; ++j) {
+      if (!VisibleInReference(in, seq, position, j)) continue;
+      const std::byte* tile = kv.KTile(table[j / kBlockTokens], head / group);
+      double dot = 0;
+      for (int32_t d = 0; d < dim; ++d)
+        dot += double{q[d]} * Element(kv.layout, tile, kv.layout.KIndex(j % kBlockTokens, d));
+      dot *= shape.scale;
+      if (in.spec.logit_cap > 0) dot = in.spec.logit_cap * std::tanh(dot / in.spec.logit_cap);
+      scores[j] = dot + Bias(in, head, position, j);
+      top = std::max(top, scores[j]);
+    }
+    if (!in.spec.sinks.empty()) {
+      const double sink = in.spec.sinks[int64_t{in.layer} * shape.num_heads + head];
+      top = std::max(top, sink);
+      if (sink != kMinusInf) sum = std::exp(sink - top);
+    }
+    for (int32_t j = 0; j < tokens; ++j) {
+      if (!VisibleInReference(in, seq, position, j) || scores[j] == kMinusInf) continue;
+      const std::byte* tile = kv.VTile(table[j / kBlockTokens], head / group);
+      const double weight = std::exp(scores[j] - top);
+      sum += weight;
+      for (int32_t d = 0; d < dim; ++d)
+        values[d] += weight * Element(kv.layout, tile, kv.layout.VIndex(j % kBlockTokens, d));
+    }
+    float* out = io.out + (span.row_begin + row) * io.out_stride + int64_t{head} * dim;
+    for (int32_t d = 0; d < dim; ++d)
+      out[d] = sum == 0 ? 0.0f : static_cast<float>(values[d] / sum);
+  }
+}
+
 }  // namespace
 
-void AttentionReference(const AttentionShape& shape, const StepBatch& batch, const KvLayerView& kv,
+bool VisibleInReference(const AttentionReferenceInput& in, int32_t seq, int32_t i, int32_t j) {
+  const LayerAttention layer = LayerOf(in);
+  const SequenceFacts facts = FactsOf(in, seq);
+  if (layer.reach == AttentionReach::kCross) return j < facts.cross_len;
+  if (j >= in.batch.seqs[seq].kv_len) return false;
+  const bool past = j <= i;
+  if (layer.reach == AttentionReach::kCausal && !past) return false;
+  if (layer.reach == AttentionReach::kPrefix && !past && j >= facts.prefix) return false;
+  if (j < layer.sink_tokens) return true;
+  if (IsGlobal(in, seq, i) || IsGlobal(in, seq, j)) return true;
+  if (layer.window > 0 && std::abs(i - j) >= layer.window) return false;
+  if (layer.local_chunk > 0 && i / layer.local_chunk != j / layer.local_chunk) return false;
+  return true;
+}
+
+void AttentionReference(const AttentionReferenceInput& in, const KvLayerView& kv,
                         const AttentionIo& io) {
-  const int32_t dim = shape.head_dim, group = shape.num_heads / shape.num_kv_heads;
-  for (const SeqSpan& seq : batch.seqs) {
-    const BlockId* table = batch.block_ids.data() + seq.table_begin;
-    for (int32_t i = 0; i < seq.row_count; ++i) {
-      const int32_t visible = seq.kv_len - seq.row_count + i + 1;
-      std::vector<float> weights(visible);
-      for (int32_t head = 0; head < shape.num_heads; ++head) {
-        const float* q = io.q + (seq.row_begin + i) * io.q_stride + int64_t{head} * dim;
-        float* out = io.out + (seq.row_begin + i) * io.out_stride + int64_t{head} * dim;
-        for (int32_t t = 0; t < visible; ++t) {
-          const std::byte* tile = kv.KTile(table[t / kBlockTokens], head / group);
-          float dot = 0;
-          for (int32_t d = 0; d < dim; ++d)
-            dot += q[d] * Element(kv.layout, tile, kv.layout.KIndex(t % kBlockTokens, d));
-          weights[t] = dot * shape.scale;
-        }
-        const float top = *std::max_element(weights.begin(), weights.end());
-        float sum = 0;
-        for (float& weight : weights) sum += weight = std::exp(weight - top);
-        for (int32_t d = 0; d < dim; ++d) {
-          float value = 0;
-          for (int32_t t = 0; t < visible; ++t) {
-            const std::byte* tile = kv.VTile(table[t / kBlockTokens], head / group);
-            value += weights[t] * Element(kv.layout, tile, kv.layout.VIndex(t % kBlockTokens, d));
-          }
-          out[d] = value / sum;
-        }
-      }
-    }
+  for (size_t seq = 0; seq < in.batch.seqs.size(); ++seq) {
+    for (int32_t row = 0; row < in.batch.seqs[seq].row_count; ++row)
+      Row(in, kv, io, static_cast<int32_t>(seq), row);
   }
 }
 

@@ -19,77 +19,128 @@ float Noise(uint64_t key, uint64_t index) {  // in [-1, 1), splitmix64
   return static_cast<float>(static_cast<double>(z >> 11) * 0x1p-52 - 1.0);
 }
 
+constexpr int32_t kEncoderIds = 1000;  // the encoder of sequence id has the data of id + this
+
 }  // namespace
 
 AttentionWorld::AttentionWorld(const WorldOptions& options, const std::vector<WorldSeq>& seqs)
     : options_(options) {
-  int32_t blocks = 3;  // some stay free
-  int32_t rows = 0;
+  int32_t blocks = 3, rows = 0;  // some stay free
   for (const WorldSeq& seq : seqs) {
-    blocks += BlocksFor(seq.kv_len);
+    blocks += BlocksFor(seq.kv_len) + BlocksFor(seq.cross_len);
     rows += seq.rows;
   }
+  CreatePool(blocks);
+  q_.resize(static_cast<size_t>(rows) * width());
+  int32_t row = 0;
+  for (const WorldSeq& seq : seqs) {
+    seqs_.push_back({.row_begin = row,
+                     .row_count = seq.rows,
+                     .kv_len = seq.kv_len,
+                     .table_begin = static_cast<int32_t>(block_ids_.size()),
+                     .logits_begin = 0,
+                     .logits_count = 0});
+    row += seq.rows;
+    AddTable(seq);
+    AddFacts(seq);
+    FillQueries(seq);
+    Append(seq, block_ids_.data() + seqs_.back().table_begin, false);
+    Append(seq, cross_block_ids_.data() + seq_facts_.back().cross_table_begin, true);
+  }
+  batch_.seqs = seqs_;
+  batch_.block_ids = block_ids_;
+  facts_ = {.seqs = seq_facts_, .global_words = global_words_, .cross_block_ids = cross_block_ids_};
+}
+
+void AttentionWorld::CreatePool(int32_t blocks) {
   const KvLayout layout =
-      KvLayout::Make(options.dtype, options.shape.num_kv_heads, options.shape.head_dim);
+      KvLayout::Make(options_.dtype, options_.shape.num_kv_heads, options_.shape.head_dim);
   absl::StatusOr<KvPool> pool = KvPool::Create(layout, 1, blocks);
   CHECK_OK(pool.status());
   pool_ = *std::move(pool);
-  if (options.fill != 0.0f) {
+  if (options_.fill != 0.0f) {
     const size_t count = pool_.bytes() / 4;
     uint32_t bits;
-    std::memcpy(&bits, &options.fill, sizeof(bits));
-    if (options.dtype == KvDType::kBF16) bits = (bits >> 16) | (bits & 0xffff0000u);
+    std::memcpy(&bits, &options_.fill, sizeof(bits));
+    if (options_.dtype == KvDType::kBF16) bits = (bits >> 16) | (bits & 0xffff0000u);
     uint32_t* words = reinterpret_cast<uint32_t*>(pool_.Layer(0).data);
     std::fill_n(words, std::min(count, layout.block_bytes() * blocks / 4), bits);
   }
   std::vector<int32_t> ids(blocks);
   std::iota(ids.begin(), ids.end(), 0);
-  if (options.shuffle != 0) std::shuffle(ids.begin(), ids.end(), std::mt19937(options.shuffle));
-  for (int32_t id : ids) block_ids_.push_back(BlockId{id});
-  q_.resize(static_cast<size_t>(rows) * width());
-  int32_t row = 0, table = 0;
-  for (const WorldSeq& seq : seqs) {
-    seqs_.push_back({.row_begin = row,
-                     .row_count = seq.rows,
-                     .kv_len = seq.kv_len,
-                     .table_begin = table,
-                     .logits_begin = 0,
-                     .logits_count = 0});
-    AppendSequence(seq, table);
-    row += seq.rows;
-    table += BlocksFor(seq.kv_len);
-  }
-  batch_.seqs = seqs_;
-  batch_.block_ids = block_ids_;
+  if (options_.shuffle != 0) std::shuffle(ids.begin(), ids.end(), std::mt19937(options_.shuffle));
+  for (int32_t id : ids) free_blocks_.push_back(BlockId{id});
 }
 
-void AttentionWorld::AppendSequence(const WorldSeq& seq, int32_t table_begin) {
-  const AttentionShape& shape = options_.shape;
-  const int32_t kv_width = shape.num_kv_heads * shape.head_dim;
-  std::vector<float> k(static_cast<size_t>(seq.kv_len) * kv_width), v(k.size()), q(width());
-  std::vector<KvSlot> slots;
-  for (int32_t t = 0; t < seq.kv_len; ++t) {
-    const uint64_t key = static_cast<uint64_t>(seq.id) * 1000003 + static_cast<uint64_t>(t);
-    float* k_row = k.data() + static_cast<size_t>(t) * kv_width;
-    float* v_row = v.data() + static_cast<size_t>(t) * kv_width;
-    for (int32_t i = 0; i < kv_width; ++i) {
-      k_row[i] = 3 * Noise(key, i);
-      v_row[i] = Noise(key, 100000 + i);
+void AttentionWorld::AddTable(const WorldSeq& seq) {
+  for (int32_t block = 0; block < BlocksFor(seq.kv_len); ++block) {
+    const bool shared = options_.share_blocks && (block + 1) * kBlockTokens <= seq.shared_tokens;
+    if (!shared) {
+      block_ids_.push_back(NextBlock());
+      continue;
     }
-    for (int32_t i = 0; i < width(); ++i) q[i] = 3 * Noise(key, 200000 + i);
-    if (options_.edit) options_.edit(seq.id, t, q.data(), k_row, v_row);
-    for (int32_t i = 0; i < kv_width; ++i) max_abs_v_ = std::max(max_abs_v_, std::abs(v_row[i]));
-    if (const int32_t row = t - (seq.kv_len - seq.rows); row >= 0) {
-      std::copy(q.begin(), q.end(),
-                q_.begin() + static_cast<int64_t>(seqs_.back().row_begin + row) * width());
-    }
-    slots.push_back(
-        KvSlot{static_cast<int32_t>(block_ids_[table_begin + t / kBlockTokens]) * kBlockTokens +
-               t % kBlockTokens});
+    auto [found, fresh] = shared_blocks_.try_emplace({seq.shared_id, block}, BlockId{0});
+    if (fresh) found->second = NextBlock();
+    block_ids_.push_back(found->second);
   }
-  AppendKv(
-      pool_.Layer(0), {.slots = slots, .k = k.data(), .v = v.data(), .stride = kv_width},
-      {.row_begin = 0, .row_end = seq.kv_len, .head_begin = 0, .head_end = shape.num_kv_heads});
+}
+
+void AttentionWorld::AddFacts(const WorldSeq& seq) {
+  SequenceFacts facts;
+  facts.prefix = seq.prefix;
+  facts.cross_len = seq.cross_len;
+  facts.cross_table_begin = static_cast<int32_t>(cross_block_ids_.size());
+  for (int32_t block = 0; block < BlocksFor(seq.cross_len); ++block)
+    cross_block_ids_.push_back(NextBlock());
+  if (!seq.globals.empty()) {
+    facts.global_begin = static_cast<int32_t>(global_words_.size());
+    global_words_.resize(global_words_.size() + BlocksFor(seq.kv_len));
+    for (int32_t token : seq.globals)
+      global_words_[facts.global_begin + token / 64] |= uint64_t{1} << (token % 64);
+  }
+  seq_facts_.push_back(facts);
+}
+
+void AttentionWorld::TokenData(int32_t id, int32_t token, float* q, float* k, float* v) {
+  const int32_t kv_width = options_.shape.num_kv_heads * options_.shape.head_dim;
+  const uint64_t key = static_cast<uint64_t>(id) * 1000003 + static_cast<uint64_t>(token);
+  for (int32_t i = 0; i < kv_width; ++i) {
+    k[i] = 3 * Noise(key, i);
+    v[i] = Noise(key, 100000 + i);
+  }
+  for (int32_t i = 0; i < width(); ++i) q[i] = 3 * Noise(key, 200000 + i);
+  if (options_.edit) options_.edit(id, token, q, k, v);
+}
+
+void AttentionWorld::FillQueries(const WorldSeq& seq) {
+  std::vector<float> k(options_.shape.num_kv_heads * options_.shape.head_dim), v(k.size());
+  for (int32_t row = 0; row < seq.rows; ++row) {
+    float* q = q_.data() + static_cast<int64_t>(seqs_.back().row_begin + row) * width();
+    TokenData(seq.id, seq.kv_len - seq.rows + row, q, k.data(), v.data());
+  }
+}
+
+void AttentionWorld::Append(const WorldSeq& seq, const BlockId* table, bool encoder) {
+  const int32_t kv_width = options_.shape.num_kv_heads * options_.shape.head_dim;
+  const int32_t tokens = encoder ? seq.cross_len : seq.kv_len;
+  std::vector<float> k(static_cast<size_t>(tokens) * kv_width), v(k.size()), q(width());
+  std::vector<KvSlot> slots;
+  for (int32_t t = 0; t < tokens; ++t) {
+    const int32_t id = encoder                 ? seq.id + kEncoderIds
+                       : t < seq.shared_tokens ? seq.shared_id
+                                               : seq.id;
+    float* v_row = v.data() + static_cast<size_t>(t) * kv_width;
+    TokenData(id, t, q.data(), k.data() + static_cast<size_t>(t) * kv_width, v_row);
+    for (int32_t i = 0; i < kv_width; ++i) max_abs_v_ = std::max(max_abs_v_, std::abs(v_row[i]));
+    slots.push_back(
+        KvSlot{static_cast<int32_t>(table[t / kBlockTokens]) * kBlockTokens + t % kBlockTokens});
+  }
+  if (tokens == 0) return;
+  AppendKv(pool_.Layer(0), {.slots = slots, .k = k.data(), .v = v.data(), .stride = kv_width},
+           {.row_begin = 0,
+            .row_end = tokens,
+            .head_begin = 0,
+            .head_end = options_.shape.num_kv_heads});
 }
 
 AttentionOptions AttentionWorld::KernelOptions() const {
@@ -100,13 +151,17 @@ AttentionOptions AttentionWorld::KernelOptions() const {
   options.max_seqs = static_cast<int32_t>(seqs_.size());
   for (const SeqSpan& seq : seqs_)
     options.context_tokens = std::max(options.context_tokens, seq.kv_len);
+  for (const SequenceFacts& seq : seq_facts_)
+    options.cross_tokens = std::max(options.cross_tokens, seq.cross_len);
+  options.spec = options_.spec;
+  options.num_layers = std::max(1, static_cast<int32_t>(options_.spec.layers.size()));
   return options;
 }
 
 std::vector<float> AttentionWorld::Run(const AttentionOptions& options) const {
   absl::StatusOr<std::unique_ptr<AttentionKernel>> kernel = AttentionKernel::Create(options);
   CHECK_OK(kernel.status());
-  (*kernel)->Plan(batch_);
+  (*kernel)->Plan(batch_, facts_);
   return RunWith(**kernel, options.workers);
 }
 
@@ -124,10 +179,18 @@ std::vector<float> AttentionWorld::RunWith(AttentionKernel& kernel, int32_t work
   return out;
 }
 
-std::vector<float> AttentionWorld::Reference() const {
+AttentionReferenceInput AttentionWorld::ReferenceInput(int32_t layer) const {
+  return {.shape = options_.shape,
+          .spec = options_.spec,
+          .layer = layer,
+          .batch = batch_,
+          .facts = facts_};
+}
+
+std::vector<float> AttentionWorld::Reference(int32_t layer) const {
   std::vector<float> out(q_.size(), kNaN);
   AttentionReference(
-      options_.shape, batch_, pool_.Layer(0),
+      ReferenceInput(layer), pool_.Layer(0),
       {.q = q_.data(), .q_stride = width(), .out = out.data(), .out_stride = width()});
   return out;
 }

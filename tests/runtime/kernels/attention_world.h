@@ -7,6 +7,8 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "runtime/kernels/attention.h"
@@ -25,6 +27,11 @@ struct WorldSeq {
   int32_t id = 0;
   int32_t kv_len = 1;
   int32_t rows = 1;
+  int32_t prefix = 0;                 // SequenceFacts
+  std::vector<int32_t> globals = {};  // global tokens
+  int32_t cross_len = 0;              // of an encoder with data of its own
+  int32_t shared_id = 0;              // its first `shared_tokens` are those of this id
+  int32_t shared_tokens = 0;
 };
 
 struct WorldOptions {
@@ -32,6 +39,8 @@ struct WorldOptions {
   KvDType dtype = KvDType::kBF16;
   float fill = 0.0f;     // of the whole pool before anything is appended
   uint32_t shuffle = 0;  // != 0: block ids in this order
+  AttentionSpec spec = {};
+  bool share_blocks = false;  // whole blocks of shared tokens are the same physical ones
   // Edits the rows of a token of one sequence: q, k, v.
   std::function<void(int32_t id, int32_t position, float* q, float* k, float* v)> edit = {};
 };
@@ -46,24 +55,42 @@ class AttentionWorld {
   std::vector<float> Run(const AttentionOptions& options) const;
   std::vector<float> Run() const { return Run(KernelOptions()); }
   std::vector<float> RunWith(AttentionKernel& kernel, int32_t workers, int32_t layer = 0) const;
-  std::vector<float> Reference() const;
+  std::vector<float> Reference(int32_t layer = 0) const;
   // Rows of the i-th sequence of the batch.
   std::vector<float> RowsOf(const std::vector<float>& out, int32_t i) const;
 
   const StepBatch& batch() const { return batch_; }
+  const AttentionFacts& facts() const { return facts_; }
+  AttentionReferenceInput ReferenceInput(int32_t layer = 0) const;
+  // Makes a block of a sequence unusable: a kernel that looks at it crashes.
+  void LoseBlock(int32_t seq, int32_t block) {
+    block_ids_[seqs_[seq].table_begin + block] = BlockId{1 << 24};
+  }
   KvLayerView layer() const { return pool_.Layer(0); }
   int32_t width() const { return options_.shape.num_heads * options_.shape.head_dim; }
   float max_abs_v() const { return max_abs_v_; }
 
  private:
-  void AppendSequence(const WorldSeq& seq, int32_t table_begin);
+  void CreatePool(int32_t blocks);
+  BlockId NextBlock() { return free_blocks_[next_block_++]; }
+  void AddTable(const WorldSeq& seq);
+  void AddFacts(const WorldSeq& seq);
+  void FillQueries(const WorldSeq& seq);
+  // Tokens of `seq`, or of its encoder.
+  void Append(const WorldSeq& seq, const BlockId* table, bool encoder);
+  void TokenData(int32_t id, int32_t token, float* q, float* k, float* v);
 
   WorldOptions options_;
   KvPool pool_;
   std::vector<float> q_;
-  std::vector<BlockId> block_ids_;
+  std::vector<BlockId> free_blocks_, block_ids_, cross_block_ids_;
+  size_t next_block_ = 0;
+  std::map<std::pair<int32_t, int32_t>, BlockId> shared_blocks_;  // of (id, block of the sequence)
   std::vector<SeqSpan> seqs_;
+  std::vector<SequenceFacts> seq_facts_;
+  std::vector<uint64_t> global_words_;
   StepBatch batch_;
+  AttentionFacts facts_;
   float max_abs_v_ = 0;
 };
 
