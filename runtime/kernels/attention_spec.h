@@ -38,16 +38,16 @@ struct LayerAttention {
 // bias(h, j - i) = values[h][clamp(j - i, min_distance, max_distance) - min_distance], as of T5.
 struct RelativeBias {
   int32_t min_distance = 0, max_distance = 0;
-  std::vector<float> values;  // [num_heads][max_distance - min_distance + 1]; empty: none
+  std::vector<float> values = {};  // [num_heads][max_distance - min_distance + 1]; empty: none
 };
 
 struct AttentionSpec {
-  std::vector<LayerAttention> layers;  // [num_layers], empty: all causal
-  float logit_cap = 0;                 // > 0: s = cap * tanh(s / cap), before bias and mask
-  std::vector<float> sinks;         // [num_layers][num_heads], empty: none. A logit that takes mass
-                                    // and adds no value
-  std::vector<float> alibi_slopes;  // [num_heads], empty: none. s -= slope * |i - j|
-  RelativeBias relative;
+  std::vector<LayerAttention> layers = {};  // [num_layers], empty: all causal
+  float logit_cap = 0;                      // > 0: s = cap * tanh(s / cap), before bias and mask
+  std::vector<float> sinks = {};  // [num_layers][num_heads], empty: none. A logit that takes mass
+                                  // and adds no value
+  std::vector<float> alibi_slopes = {};  // [num_heads], empty: none. s -= slope * |i - j|
+  RelativeBias relative = {};
 };
 
 // What the spec asks to know of a sequence.
@@ -59,9 +59,9 @@ struct SequenceFacts {
 };
 
 struct AttentionFacts {
-  std::span<const SequenceFacts> seqs;       // like StepBatch::seqs, empty: all default
-  std::span<const uint64_t> global_words;    // bit j % 64 of word j / 64: token j is global
-  std::span<const BlockId> cross_block_ids;  // encoder block tables, concatenated
+  std::span<const SequenceFacts> seqs = {};       // like StepBatch::seqs, empty: all default
+  std::span<const uint64_t> global_words = {};    // bit j % 64 of word j / 64: token j is global
+  std::span<const BlockId> cross_block_ids = {};  // encoder block tables, concatenated
 };
 
 }  // namespace quire
