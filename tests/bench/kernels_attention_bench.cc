@@ -26,18 +26,21 @@ struct Bench {
   std::vector<BlockId> blocks;
   std::vector<float> q, out;
   AttentionShape shape;
+  int32_t num_layers;
 
   // `num_seqs` sequences of `context` tokens, `rows` of them new.
   Bench(const AttentionOptions& base, int32_t num_seqs, int32_t context, int32_t rows)
-      : shape(base.shape) {
+      : shape(base.shape), num_layers(base.num_layers) {
     const int32_t per_seq = BlocksFor(context);
-    pool = KvPool::Create(KvLayout::Make(base.kv_dtype, shape.num_kv_heads, shape.head_dim), 1,
-                          num_seqs * per_seq)
+    pool = KvPool::Create(KvLayout::Make(base.kv_dtype, shape.num_kv_heads, shape.head_dim),
+                          base.num_layers, num_seqs * per_seq)
                .value();
     // Plausible values in both types.
-    uint16_t* halves = reinterpret_cast<uint16_t*>(pool.Layer(0).data);
-    for (size_t i = 0; i < pool.layout().block_bytes() * num_seqs * per_seq / 2; ++i)
-      halves[i] = static_cast<uint16_t>(0x3c00 + (i * 2654435761u >> 20) % 512);
+    for (int32_t layer = 0; layer < base.num_layers; ++layer) {
+      uint16_t* halves = reinterpret_cast<uint16_t*>(pool.Layer(layer).data);
+      for (size_t i = 0; i < pool.layout().block_bytes() * num_seqs * per_seq / 2; ++i)
+        halves[i] = static_cast<uint16_t>(0x3c00 + (i * 2654435761u >> 20) % 512);
+    }
     for (int32_t i = 0; i < num_seqs; ++i) {
       seqs.push_back({.row_begin = i * rows,
                       .row_count = rows,
@@ -62,8 +65,10 @@ struct Bench {
     batch.block_ids = blocks;
     kernel->Plan(batch);
     const int64_t width = int64_t{shape.num_heads} * shape.head_dim;
-    kernel->Run(0, 0, pool.Layer(0),
-                {.q = q.data(), .q_stride = width, .out = out.data(), .out_stride = width});
+    for (int32_t layer = 0; layer < num_layers; ++layer) {
+      kernel->Run(0, layer, pool.Layer(layer),
+                  {.q = q.data(), .q_stride = width, .out = out.data(), .out_stride = width});
+    }
   }
 };
 
@@ -170,6 +175,60 @@ void BM_Append(benchmark::State& state) {
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(BM_Append)->ArgNames({"rows", "dtype"})->ArgsProduct({{1, 128}, {0, 1}});
+
+// 32 sequences whose first 1024 tokens are the same and 64 more their own, with these 1024 in the
+// same blocks, or each in its own. So many layers of SmolLM2 that no cache holds their KV; per
+// layer.
+void BM_SharedPrefix(benchmark::State& state) {
+  AttentionOptions options;
+  options.shape = kSmolLm2;
+  options.num_layers = 16;
+  options.cascade = state.range(1) != 0;
+  constexpr int32_t kShared = 1024 / kBlockTokens, kContext = 1088;
+  Bench bench(options, 32, kContext, 1);
+  if (state.range(0) != 0) {
+    for (size_t i = 0; i < bench.blocks.size(); ++i) {
+      if (i % BlocksFor(kContext) < kShared)
+        bench.blocks[i] = bench.blocks[i % BlocksFor(kContext)];
+    }
+  }
+  for (auto _ : state) bench.Step();
+  state.counters["layer_us"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * options.num_layers * 1e-6,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["KV_MB"] = static_cast<double>(bench.kernel->planned_kv_bytes()) * 1e-6;
+}
+BENCHMARK(BM_SharedPrefix)
+    ->ArgNames({"same_blocks", "cascade"})
+    ->Args({0, 1})
+    ->Args({1, 0})
+    ->Args({1, 1})
+    ->Unit(benchmark::kMicrosecond);
+
+// One layer of SmolLM2 beside other specs: 0 plain, 1 a window of 256, 2 the general mask that
+// shows all, 3 ALiBi, 4 relative bias, 5 soft-cap. Eight decoding rows or a prefill of 128 at 1024
+// tokens.
+void BM_VariantLayer(benchmark::State& state) {
+  AttentionOptions options;
+  options.shape = kSmolLm2;
+  options.spec.layers.resize(1);
+  const int64_t variant = state.range(0);
+  if (variant == 1) options.spec.layers[0].window = 256;
+  if (variant == 2) options.spec.layers[0].window = 1 << 20;
+  if (variant == 3) options.spec.alibi_slopes.assign(kSmolLm2.num_heads, 0.01f);
+  if (variant == 4) {
+    options.spec.relative = {.min_distance = -128, .max_distance = 0, .values = {}};
+    options.spec.relative.values.assign(kSmolLm2.num_heads * 129, 0.1f);
+  }
+  if (variant == 5) options.spec.logit_cap = 50;
+  const bool prefill = state.range(1) != 0;
+  Bench bench(options, prefill ? 1 : 8, 1024, prefill ? 128 : 1);
+  for (auto _ : state) bench.Step();
+}
+BENCHMARK(BM_VariantLayer)
+    ->ArgNames({"variant", "prefill"})
+    ->ArgsProduct({{0, 1, 2, 3, 4, 5}, {0, 1}})
+    ->Unit(benchmark::kMicrosecond);
 
 // The plan of a step, per step.
 void BM_Plan(benchmark::State& state) {
