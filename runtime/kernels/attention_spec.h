@@ -2,9 +2,10 @@
 // added to its scores. Plain values, fixed at Create but for SequenceFacts, which a step brings
 // along. Masks are computed from these, never stored.
 //
-// Row i (a position in its sequence) sees token j if j < end_i and
-//   lo_i <= j < hi_i,  or  j < sink_tokens,  or  j is a global token,
-// where `reach` decides end_i, window and local chunk narrow [0, end_i) to [lo_i, hi_i).
+// Row i (a position in its sequence) sees token j of the sequence if j < end_i and
+//   lo_i <= j < hi_i,  or  j < sink_tokens,  or  j is a global token.
+// `reach` decides end_i; window and local chunk narrow [0, end_i) to [lo_i, hi_i). Sequences of a
+// step have lengths of their own, so padding needs no mask.
 #pragma once
 
 #include <cstdint>

@@ -235,13 +235,17 @@ void BM_Plan(benchmark::State& state) {
   AttentionOptions options;
   options.shape = kSmolLm2;
   options.workers = 2;
-  Bench bench(options, static_cast<int32_t>(state.range(0)), 192, 1);
+  Bench bench(options, static_cast<int32_t>(state.range(0)), static_cast<int32_t>(state.range(1)),
+              1);
   StepBatch batch;
   batch.seqs = bench.seqs;
   batch.block_ids = bench.blocks;
   for (auto _ : state) bench.kernel->Plan(batch);
 }
-BENCHMARK(BM_Plan)->Arg(1)->Arg(32)->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_Plan)
+    ->ArgNames({"batch", "context"})
+    ->ArgsProduct({{1, 32}, {192, 1024}})
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace quire

@@ -2,12 +2,13 @@
 #include "runtime/kernels/attention_cascade.h"
 
 #include <algorithm>
-#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "runtime/kernels/attention_plan.h"
 #include "tests/runtime/kernels/attention_specs.h"
 #include "tests/runtime/kernels/attention_world.h"
 #include "tests/testing/count_allocations.h"
@@ -190,6 +191,41 @@ TEST(AttentionCascade, OneKernelServesStepsWithAndWithoutSharing) {
     (*kernel)->Plan(world.batch());
     for (int32_t layer : {2, 0, 1})
       EXPECT_TRUE(SameBits(world.RunWith(**kernel, 2, layer), RunCascade(world, false)));
+  }
+}
+
+// Nobody waits for an item that comes later in the list: no order of workers can block.
+TEST(AttentionCascade, SharedItemsComeBeforeThoseThatContinueThem) {
+  const AttentionWorld world({.shape = kShape, .share_blocks = true}, Sharing(40, 2048));
+  AttentionCascade cascade(40, 16);
+  cascade.Build(world.batch());
+  for (int32_t workers : {1, 2, 8}) {
+    AttentionPlan plan({.tiling = QueryTiling::Make(3),
+                        .num_kv_heads = 2,
+                        .workers = workers,
+                        .max_rows = 40,
+                        .max_seqs = 40,
+                        .context_tokens = 4096,
+                        .state_stride = 64,
+                        .split_long_items = true,
+                        .max_carried = 40});
+    plan.Build({.seqs = world.batch().seqs, .cascade = &cascade});
+    std::set<int32_t> made;
+    bool makers_over = false;
+    int32_t continued = 0;
+    for (const AttentionItem& item : plan.items()) {
+      if (item.makes_carry) {
+        EXPECT_FALSE(makers_over);
+        made.insert(item.shared);
+      } else {
+        makers_over = true;
+        EXPECT_TRUE(item.shared < 0 || made.contains(item.shared));
+        if (item.shared >= 0 && item.part <= 0) ++continued;
+      }
+    }
+    EXPECT_EQ(made.size(), 3u * 2);
+    EXPECT_EQ(continued, 40 * 2);
+    EXPECT_EQ(plan.carried().size(), 40u);
   }
 }
 

@@ -102,6 +102,19 @@ TEST(AttentionVariants, WindowsOfEveryLengthMatchTheReference) {
   }
 }
 
+TEST(AttentionVariants, BiasesInBothDirectionsMatchTheReference) {
+  constexpr AttentionShape kShape = Shape(2, 1, 32);
+  for (const Variant& bias :
+       {Relative(-40, 30), Relative(-500, 5), Relative(-3, 200), Relative(7, 7), Alibi()}) {
+    for (int32_t context : {64, 100, 300}) {
+      SCOPED_TRACE(absl::StrCat(bias.name, " context ", context));
+      ExpectNearReference(AttentionWorld(
+          {.shape = kShape, .spec = Make({bias, Bidirectional()}, kShape)},
+          {{.id = 1, .kv_len = context, .rows = context}, {.id = 2, .kv_len = 30, .rows = 30}}));
+    }
+  }
+}
+
 TEST(AttentionVariants, EveryOffsetOfTheBoundariesMatchesTheReference) {
   constexpr AttentionShape kShape = Shape(2, 1, 32);
   for (const std::vector<Variant>& variants :
