@@ -2,8 +2,6 @@
 // and never adds, so what an invisible token holds vanishes.
 #include "runtime/kernels/attention_variants.h"
 
-#include <algorithm>
-
 #include "runtime/kernels/hwy_targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/kernels/attention_variants.cc"

@@ -114,6 +114,21 @@ TEST(AttentionTiles, SoftmaxAndFoldGiveTheSameBitsOnEverySet) {
   for (const std::vector<float>& result : results) EXPECT_TRUE(SameBytes(result, results[0]));
 }
 
+// A row that saw nothing before takes a chunk's state over to the bit, as if it were its first.
+TEST(AttentionTiles, FoldIntoAnEmptyStateCopies) {
+  for (IsaLevel isa : IsasHere()) {
+    std::vector<float> m = {-kInf, 3.5f}, l = {0.0f, 1e-40f}, o = Noise(32, 8, 1.0f);
+    std::fill_n(o.begin(), 16, 0.0f);
+    o[17] = -0.0f;
+    o[18] = -1e-41f;
+    const AttentionState state = {m.data(), l.data(), o.data(), 16};
+    AttentionTilesFor(isa).fold(1, state, {m.data() + 1, l.data() + 1, o.data() + 16, 16});
+    EXPECT_EQ(m[0], m[1]);
+    EXPECT_EQ(l[0], l[1]);
+    EXPECT_EQ(std::memcmp(o.data(), o.data() + 16, 16 * sizeof(float)), 0) << IsaName(isa);
+  }
+}
+
 TEST(AttentionTiles, MaskedTokensGetWeightZeroWhateverTheyHold) {
   for (IsaLevel isa : IsasHere()) {
     std::vector<float> s(2 * 64, kNaN), o(2 * 16, 0.0f), m(2, -kInf), l(2, 0.0f);
