@@ -91,12 +91,9 @@ void AttentionKernel::State::Prepare(const AttentionItem& item, const LayerRun& 
   }
 }
 
-// How far into the tile any row sees; 0: not at all.
+// Of a variant: how far into the tile any row sees, 0: not at all. Leaves each row's word in rows.
 int32_t AttentionKernel::State::TokensSeen(const AttentionItem& item, int32_t tile,
                                            const LayerRun& run) const {
-  if (run.cls.variant == nullptr) {
-    return std::min(kBlockTokens, item.visible + item.tokens - 1 - tile * kBlockTokens);
-  }
   uint64_t any = 0;
   for (int32_t token = 0; token < item.tokens; ++token) {
     run.rows.seen[token] = run.rows.view[token].Word(tile, run.cls.layer.sink_tokens);
@@ -105,30 +102,12 @@ int32_t AttentionKernel::State::TokensSeen(const AttentionItem& item, int32_t ti
   return 64 - std::countl_zero(any);
 }
 
-// Scores to weights.
-void AttentionKernel::State::Weigh(const AttentionItem& item, int32_t tile, const LayerRun& run,
-                                   const AttentionState& state) const {
-  if (run.cls.variant == nullptr) {
-    tiles->softmax({.s = run.scratch.s,
-                    .rows = item.rows(),
-                    .visible = item.visible - tile * kBlockTokens,
-                    .group = item.head_count},
-                   state);
-    return;
-  }
-  run.cls.variant({.s = run.scratch.s,
-                   .tokens = item.tokens,
-                   .group = item.head_count,
-                   .seen = run.rows.seen,
-                   .position = run.rows.position,
-                   .tile_position = tile * kBlockTokens},
-                  run.rows.transform, state);
-}
-
-void AttentionKernel::State::RunChunk(const AttentionItem& item, int32_t chunk, const LayerRun& run,
+template <bool kPlain>
+void AttentionKernel::State::RunTiles(const AttentionItem& item, int32_t chunk, const LayerRun& run,
                                       const AttentionState& state) const {
   const int32_t rows = item.rows();
   const TileRange& range = run.rows.range;
+  const auto next_tile = [&](int32_t tile) { return kPlain ? tile : range.Next(tile); };
   Clear(rows, state);
   const BlockId* table = run.cls.block_ids + item.table_begin;
   const int32_t item_end = std::min(item.tile_end, item.chunk_end * kChunkTiles);
@@ -136,9 +115,10 @@ void AttentionKernel::State::RunChunk(const AttentionItem& item, int32_t chunk, 
   const bool any_size = rows <= own_rows || sequential || ukernels.HasShortTiles(rows);
   const int32_t v_bytes = std::min(layout.head_dim, KvLayout::kPanelDims) * kWordBytes;
   int32_t next = 0;
-  for (int32_t tile = range.Next(chunk * kChunkTiles); tile < end; tile = next) {
-    next = range.Next(tile + 1);
-    const int32_t seen = TokensSeen(item, tile, run);
+  for (int32_t tile = next_tile(chunk * kChunkTiles); tile < end; tile = next) {
+    next = next_tile(tile + 1);
+    const int32_t seen = kPlain ? std::min(kBlockTokens, range.limit - tile * kBlockTokens)
+                                : TokensSeen(item, tile, run);
     if (seen == 0) continue;
     const int32_t tokens = any_size ? RoundUp16(seen) : kBlockTokens;
     const std::byte* v_tile = run.kv.VTile(table[tile], item.kv_head);
@@ -155,8 +135,31 @@ void AttentionKernel::State::RunChunk(const AttentionItem& item, int32_t chunk, 
                                                             : layout.head_dim / layout.pack,
             .row_bytes = v_bytes,
             .stride = v_bytes});
-    Weigh(item, tile, run, state);
+    if constexpr (kPlain) {
+      tiles->softmax({.s = run.scratch.s,
+                      .rows = rows,
+                      .visible = item.visible - tile * kBlockTokens,
+                      .group = item.head_count},
+                     state);
+    } else {
+      run.cls.variant({.s = run.scratch.s,
+                       .tokens = item.tokens,
+                       .group = item.head_count,
+                       .seen = run.rows.seen,
+                       .position = run.rows.position,
+                       .tile_position = tile * kBlockTokens},
+                      run.rows.transform, state);
+    }
     AddValues({rows, tokens}, run.scratch, v_tile, next_k, state);
+  }
+}
+
+void AttentionKernel::State::RunChunk(const AttentionItem& item, int32_t chunk, const LayerRun& run,
+                                      const AttentionState& state) const {
+  if (run.cls.variant == nullptr) {
+    RunTiles<true>(item, chunk, run, state);
+  } else {
+    RunTiles<false>(item, chunk, run, state);
   }
 }
 

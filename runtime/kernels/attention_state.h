@@ -120,8 +120,9 @@ struct AttentionKernel::State {
   void RunChunk(const AttentionItem& item, int32_t chunk, const LayerRun& run,
                 const AttentionState& state) const;
   int32_t TokensSeen(const AttentionItem& item, int32_t tile, const LayerRun& run) const;
-  void Weigh(const AttentionItem& item, int32_t tile, const LayerRun& run,
-             const AttentionState& state) const;
+  template <bool kPlain>
+  void RunTiles(const AttentionItem& item, int32_t chunk, const LayerRun& run,
+                const AttentionState& state) const;
   void Scores(TileSize size, const Scratch& scratch, const std::byte* k_tile,
               const Prefetch& next) const;
   void AddValues(TileSize size, const Scratch& scratch, const std::byte* v_tile,
