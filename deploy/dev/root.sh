@@ -2,7 +2,8 @@
 # The Debian 13 root in which everything is built and run when the host is not Debian 13 itself.
 # Sourced by ./dev, which sets $top (checkout), $cache (cache folder) and say(). Defines:
 #   root_ensure SECTION...   the packages of these sections of deploy/packages.txt are installed
-#   root_exec [--install] CMD...   runs CMD in the current folder, inside the root (or natively)
+#   root_exec [--install | --replace] CMD...   runs CMD in the current folder, inside the root (or natively);
+#                              --replace: in place of this shell, so that signals reach it
 
 packages_of() { # SECTION... -> package names
   local want
@@ -118,15 +119,28 @@ root_ensure() { # SECTION...
   exec 8>&-
 }
 
-root_exec() { # [--install] CMD...
+root_exec() { # [--install | --replace] CMD...
   root_mode
-  local install=0
-  if [ "$1" = --install ]; then install=1; shift; fi
-  if [ "$root_mode_" = native ]; then "$@"; return; fi
-  ROOT=$(root_dir) CWD=$PWD BINDS=$(root_binds) HOST_CA=$(host_ca) INSTALL=$install \
+  local install=0 run=()
+  case $1 in
+    --install) install=1; shift ;;
+    --replace) run=(exec); shift ;;
+  esac
+  if [ "$root_mode_" = native ]; then "${run[@]}" "$@"; return; fi
+  "${run[@]}" env ROOT="$(root_dir)" CWD="$PWD" BINDS="$(root_binds "$@")" HOST_CA="$(host_ca)" INSTALL="$install" \
     unshare --mount --propagation private bash "$top/deploy/dev/enter.sh" "$@"
 }
 
-root_binds() { # folders that keep their path inside, one a line
-  { printf '%s\n' "$top" "$HOME" "$cache" /tmp; [ -z "${DEV_BIND:-}" ] || printf '%s\n' "$DEV_BIND"; } | sort -u
+root_binds() { # ARGUMENT... -> folders that keep their path inside, one a line: ours, this one, and those of arguments
+  local arg folder
+  {
+    printf '%s\n' "$top" "$HOME" "$cache" /tmp "$PWD"
+    for arg in "$@"; do
+      arg=${arg#--*=}
+      arg=${arg#unix:}
+      case $arg in /*) ;; *) continue ;; esac
+      [ -d "$arg" ] && folder=$arg || folder=${arg%/*}
+      [ -d "$folder" ] && readlink -f "$folder"
+    done
+  } | grep -vE '^(/|/var|/(usr|etc|bin|sbin|lib[0-9]*|proc|sys|dev|run|boot|var/lib)(/.*)?)$' | sort -u
 }

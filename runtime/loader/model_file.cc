@@ -18,7 +18,13 @@ absl::StatusOr<ModelFile> ModelFile::Open(const std::string& path) {
   // O_NONBLOCK: opening a pipe must not wait for a writer; it has no effect on regular files.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (fd < 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot open the model file"));
+    const absl::Status status =
+        absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot open the model file"));
+    // Ours to lack, not the file's fault.
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+      return absl::InternalError(status.message());
+    }
+    return absl::IsNotFound(status) ? status : absl::FailedPreconditionError(status.message());
   }
   ModelFile file(path, fd, 0);
   struct stat info = {};

@@ -103,10 +103,8 @@ absl::StatusOr<EncodedPrompt> PromptEncoder::EncodeChat(const ChatPrompt& chat,
     return MakeError(absl::StatusCode::kFailedPrecondition, "the model has no chat template",
                      {.reason = "NO_CHAT_TEMPLATE", .metadata = {}, .violations = {}});
   }
-  ChatPrompt broken;
-  if (!prompt.parse_special_tokens) {
-    ASSIGN_OR_RETURN(broken, guard_.BreakChat(chat));
-  }
+  // Also where nothing is to be broken: it refuses content that holds our mark.
+  ASSIGN_OR_RETURN(const ChatPrompt broken, guard_.BreakChat(chat));
   ASSIGN_OR_RETURN(const std::string rendered,
                    chat_->Render(prompt.parse_special_tokens ? chat : broken));
   EncodedPrompt out;

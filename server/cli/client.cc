@@ -134,7 +134,8 @@ int FailCall(const absl::Status& status) {
   const std::string reason = info.reason.empty() ? "" : absl::StrCat(" [", info.reason, "]");
   std::fprintf(stderr, "quire: %s%s: %s\n", absl::StatusCodeToString(status.code()).c_str(),
                reason.c_str(), std::string(status.message()).c_str());
-  for (const FieldViolation& v : info.violations) {
+  for (size_t i = 1; i < info.violations.size(); ++i) {  // the message tells the first
+    const FieldViolation& v = info.violations[i];
     std::fprintf(stderr, "  %s: %s\n", v.field.c_str(), v.description.c_str());
   }
   return ExitCodeOfCall(status);

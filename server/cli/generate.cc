@@ -25,8 +25,8 @@ void AddFlags(CLI::App& app, GenerateFlags* flags) {
   auto* prompt = app.add_option("-p,--prompt", flags->prompt, "prompt");
   app.add_option("-f,--file", flags->file, "file with the prompt; - is standard input")
       ->excludes(prompt);
-  app.add_flag("--chat", flags->chat, "send the prompt as a user's chat message");
-  app.add_option("--system", flags->system, "system message, with --chat");
+  auto* chat = app.add_flag("--chat", flags->chat, "send the prompt as a user's chat message");
+  app.add_option("--system", flags->system, "system message, with --chat")->needs(chat);
   app.add_flag("--parse-special-tokens", flags->parse_special,
                "read control tokens in the prompt as such");
   app.add_flag("--stats", flags->stats, "print token counts and speed to standard error");
@@ -103,10 +103,13 @@ int RunGenerate(const Args& args) {
   v1::GenerateRequest request;
   SetPrompt(flags, prompt, request.mutable_prompt());
   request_flags.Fill(&request);
+  bool printed = false;
   const absl::StatusOr<CallSummary> summary =
-      RunCall(target.channel(), request,
-              [&](const v1::GenerateResponse& message) { Print(message, flags.json); });
-  if (!flags.json) std::printf("\n");
+      RunCall(target.channel(), request, [&](const v1::GenerateResponse& message) {
+        Print(message, flags.json);
+        printed |= !message.delta().text().empty();
+      });
+  if (!flags.json && (summary.ok() || printed)) std::printf("\n");
   std::fflush(stdout);
   if (!summary.ok()) return FailCall(summary.status());
   if (flags.stats) std::fprintf(stderr, "%s\n", StatsLine(target.channel(), *summary).c_str());

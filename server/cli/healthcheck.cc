@@ -42,7 +42,8 @@ int RunHealthcheck(const Args& args) {
   const grpc::Status status =
       grpc::health::v1::Health::NewStub(channel)->Check(&context, request, &response);
   if (!status.ok()) {
-    std::printf("UNREACHABLE\n");
+    const bool unknown = status.error_code() == grpc::StatusCode::NOT_FOUND;
+    std::printf(unknown ? "SERVICE_UNKNOWN\n" : "UNREACHABLE\n");
     std::fprintf(stderr, "quire: %s\n", status.error_message().c_str());
     return kExitFailed;
   }

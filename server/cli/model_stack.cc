@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -13,12 +11,14 @@
 #include "runtime/base/cgroup_limits.h"
 #include "runtime/base/cpu_features.h"
 #include "runtime/base/error_info.h"
+#include "runtime/base/read_file.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/text/hf_tokenizer.h"
 
 namespace quire {
 namespace {
 
+constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
 constexpr int64_t kScratchPerWorkerBytes = int64_t{4} << 20;
 
 // Whatever a file or a setting is refused for is a matter of configuration to whoever starts the
@@ -55,12 +55,12 @@ absl::Status LoadText(const ServerConfig& config, ModelStack* stack) {
   stack->tokenizer = *std::move(tokenizer);
   std::string source = vocab.chat_template;
   if (!config.chat_template.empty()) {
-    std::ifstream file(config.chat_template, std::ios::binary);
-    source.assign(std::istreambuf_iterator<char>(file), {});
-    if (!file.good() && !file.eof()) {
+    absl::StatusOr<std::string> text = ReadRegularFile(config.chat_template, kMaxTemplateBytes);
+    if (!text.ok()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("cannot read chat template ", config.chat_template));
+          absl::StrCat("--chat-template: ", text.status().message()));
     }
+    source = *std::move(text);
   }
   if (!source.empty()) {
     ChatTemplateOptions options;

@@ -50,7 +50,7 @@ MetricsInfo MetricsInfoOf(const ServerConfig& config, const ModelStack& stack) {
   info.architecture = m.architecture;
   info.quantization = m.quantization;
   info.kv_dtype = stack.kv_dtype;
-  info.context_tokens = stack.plan.context_tokens;
+  info.context_tokens = stack.plan.effective_context_tokens();
   info.num_blocks = stack.plan.num_blocks;
   info.threads = stack.pool->size();
   info.weights_bytes = static_cast<int64_t>(stack.model.weights.bytes);
@@ -69,6 +69,7 @@ Backend BackendOf(const ServerConfig& config, const ModelStack& stack) {
       .model_names = ModelNames(config, stack),
       .vocab_size = m.vocab_size,
       .context_tokens = stack.plan.context_tokens,
+      .default_max_tokens = config.default_max_tokens,
       .max_prompt_bytes = config.max_prompt_bytes,
       .max_outputs = config.max_outputs,
       .max_top_logprobs = config.max_top_logprobs,
@@ -90,6 +91,7 @@ Backend BackendOf(const ServerConfig& config, const ModelStack& stack) {
                   .head_dim = m.head_dim,
                   .hidden_size = m.hidden_size,
                   .trained_context_tokens = m.context_tokens,
+                  .context_tokens = stack.plan.effective_context_tokens(),
                   .pad = stack.model.vocab.pad};
   backend.isa = stack.isa;
   backend.numeric_id = NumericId(stack);
@@ -127,7 +129,7 @@ std::string DescribeStack(const ServerConfig& config, const ModelStack& stack) {
   return absl::StrFormat("%s: %s, %.1f M parameters, %s; context %d; %d threads, %s, KV %s\n%s",
                          ModelNames(config, stack)[0], m.architecture,
                          static_cast<double>(m.parameter_count) * 1e-6, m.quantization,
-                         stack.plan.context_tokens, stack.pool->size(), stack.isa, stack.kv_dtype,
+                         stack.plan.effective_context_tokens(), stack.pool->size(), stack.isa, stack.kv_dtype,
                          stack.plan.text);
 }
 

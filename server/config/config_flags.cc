@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -9,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/read_file.h"
 #include "runtime/base/status_macros.h"
 #include "server/config/server_config.h"
 #include "server/config/settings.h"
@@ -50,6 +50,9 @@ absl::StatusOr<std::vector<std::string>> JsonValues(const nlohmann::json& value,
   const auto is_scalar = [](const nlohmann::json& v) {
     return v.is_string() || v.is_number() || v.is_boolean();
   };
+  if (value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos) {
+    return BadConfig(absl::StrCat(origin, ": holds a zero byte"));
+  }
   if (is_scalar(value)) return std::vector<std::string>{scalar(value)};
   if (value.is_array() && std::ranges::all_of(value, is_scalar)) {
     std::vector<std::string> values;
@@ -61,12 +64,8 @@ absl::StatusOr<std::vector<std::string>> JsonValues(const nlohmann::json& value,
 }
 
 absl::StatusOr<nlohmann::json> ParseFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return BadConfig(absl::StrCat("--config: cannot read ", path));
-  std::string text(kMaxFileBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kMaxFileBytes) return BadConfig(absl::StrCat(path, ": larger than 1 MiB"));
+  const absl::StatusOr<std::string> text = ReadRegularFile(path, kMaxFileBytes);
+  if (!text.ok()) return BadConfig(absl::StrCat("--config: ", text.status().message()));
   std::set<std::string> keys;
   std::string repeated;
   const auto watch = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
@@ -78,7 +77,7 @@ absl::StatusOr<nlohmann::json> ParseFile(const std::string& path) {
   };
   nlohmann::json json;
   try {
-    json = nlohmann::json::parse(text, watch);
+    json = nlohmann::json::parse(*text, watch);
   } catch (const nlohmann::json::exception& error) {
     return BadConfig(absl::StrCat(path, ": not JSON: ", error.what()));
   }

@@ -36,6 +36,11 @@ absl::StatusOr<ResourcePlan> PlanResources(const ResourceNeeds& needs) {
   }
   const int32_t context = needs.max_context > 0 ? std::min(needs.max_context, needs.context_tokens)
                                                 : needs.context_tokens;
+  if (context < 2) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a context of ", context,
+        " token holds no prompt and no answer; --max-context: wanted 0 or at least 2"));
+  }
   const int64_t context_bytes = BlocksFor(context) * block;
   const int64_t fixed = needs.weights_bytes + needs.scratch_bytes + kReserveBytes;
   const int64_t left = std::max<int64_t>(needs.limit_bytes - fixed, 0);
@@ -47,14 +52,14 @@ absl::StatusOr<ResourcePlan> PlanResources(const ResourceNeeds& needs) {
   plan.num_blocks = static_cast<int32_t>(blocks);
   plan.kv_bytes = blocks * block;
   plan.total_bytes = fixed + plan.kv_bytes;
-  plan.context_tokens = static_cast<int32_t>(std::min<int64_t>(context, blocks * kBlockTokens));
-  plan.text =
-      absl::StrCat("memory: weights ", MiB(needs.weights_bytes), " + KV cache ", MiB(plan.kv_bytes),
-                   " (", blocks, " blocks of ", kBlockTokens, " tokens, ", MiB(block),
-                   " each) + scratch ", MiB(needs.scratch_bytes), " + reserve ", MiB(kReserveBytes),
-                   " = ", MiB(plan.total_bytes), " of ", MiB(needs.limit_bytes), " (",
-                   needs.limit_source, ")\n", "context: ", plan.context_tokens, " tokens (model ",
-                   needs.context_tokens, ", pool ", blocks * kBlockTokens, ")\n");
+  plan.context_tokens = context;
+  plan.text = absl::StrCat("memory: weights ", MiB(needs.weights_bytes), " + KV cache ",
+                           MiB(plan.kv_bytes), " (", blocks, " blocks of ", kBlockTokens,
+                           " tokens, ", MiB(block), " each) + scratch ", MiB(needs.scratch_bytes),
+                           " + reserve ", MiB(kReserveBytes), " = ", MiB(plan.total_bytes), " of ",
+                           MiB(needs.limit_bytes), " (", needs.limit_source, ")\n",
+                           "context: ", plan.effective_context_tokens(), " tokens (model ",
+                           needs.context_tokens, ", pool ", blocks * kBlockTokens, ")\n");
   if (blocks < 1) {
     return absl::FailedPreconditionError(
         absl::StrCat(plan.text, asked ? "--kv-cache-bytes is" : "what is left for the KV cache is",

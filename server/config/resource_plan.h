@@ -2,10 +2,12 @@
 // against the cgroup's or the machine's limit. Pure arithmetic, printed at start. Any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/ids.h"
 
 namespace quire {
 
@@ -27,8 +29,13 @@ struct ResourcePlan {
   int32_t num_blocks = 0;
   int64_t kv_bytes = 0;
   int64_t total_bytes = 0;     // weights + KV + scratch + reserve
-  int32_t context_tokens = 0;  // effective: min(model, max_context, pool)
+  int32_t context_tokens = 0;  // min(model, max_context); the pool is a bound of its own
   std::string text;            // the arithmetic, a few lines
+
+  int32_t effective_context_tokens() const {
+    return static_cast<int32_t>(
+        std::min<int64_t>(context_tokens, int64_t{num_blocks} * kBlockTokens));
+  }
 };
 
 // FAILED_PRECONDITION with the arithmetic if it does not fit (exit 78).

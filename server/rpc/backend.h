@@ -24,6 +24,7 @@ struct ModelCard {
   uint64_t parameter_count = 0;
   int32_t num_layers = 0, num_heads = 0, num_kv_heads = 0, head_dim = 0, hidden_size = 0;
   int32_t trained_context_tokens = 0;
+  int32_t context_tokens = 0;  // effective: the least of the model's, --max-context and the pool
   TokenId pad = TokenId::kNone;
 };
 

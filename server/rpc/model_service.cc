@@ -60,7 +60,7 @@ absl::Status GetModel(RpcCore& core, const v1::GetModelRequest& request,
   response->set_hidden_size(static_cast<uint32_t>(card.hidden_size));
   response->set_vocab_size(static_cast<uint32_t>(limits.vocab_size));
   response->set_trained_context_tokens(static_cast<uint32_t>(card.trained_context_tokens));
-  response->set_context_tokens(static_cast<uint32_t>(limits.context_tokens));
+  response->set_context_tokens(static_cast<uint32_t>(card.context_tokens));
   const Tokenizer& tokenizer = *backend->tokenizer;
   if (tokenizer.bos() != TokenId::kNone)
     response->set_bos_token_id(static_cast<uint32_t>(tokenizer.bos()));

@@ -150,10 +150,12 @@ void ReadStopping(const v1::Stopping& s, const RequestLimits& limits, StopOption
   }
   if (s.has_min_tokens()) {
     out->min_tokens = clamped(s.min_tokens());
-    if (s.has_max_tokens() && !(s.min_tokens() <= s.max_tokens())) {
-      v->Invalid(
-          "stopping.min_tokens",
-          absl::StrCat("got ", s.min_tokens(), ", wanted at most max_tokens, ", s.max_tokens()));
+    const uint32_t most =
+        s.has_max_tokens() ? s.max_tokens() : static_cast<uint32_t>(limits.default_max_tokens);
+    if (!(s.min_tokens() <= most)) {
+      v->Invalid("stopping.min_tokens",
+                 absl::StrCat("got ", s.min_tokens(), ", wanted at most max_tokens, ", most,
+                              s.has_max_tokens() ? "" : " by default"));
     }
   }
   ReadStopLists(s, limits, out, v);

@@ -17,6 +17,7 @@ struct RequestLimits {
   std::vector<std::string> model_names;  // id first, then aliases
   int32_t vocab_size = 0;
   int32_t context_tokens = 0;
+  int32_t default_max_tokens = 512;
   int64_t max_prompt_bytes = 1 << 20;
   int32_t max_outputs = 8;
   int32_t max_top_logprobs = 20;

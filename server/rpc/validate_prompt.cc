@@ -58,6 +58,11 @@ ChatPrompt ReadChat(const v1::Chat& chat, const RequestLimits& limits, Violation
     v->Conflict(base + ".continue_final_message",
                 "not with prompt.chat.add_generation_prompt = true");
   }
+  if (out.continue_final_message && out.messages.back().role != "assistant") {
+    v->Invalid(base + ".continue_final_message",
+               absl::StrCat("the last message is of role ", out.messages.back().role,
+                            ", wanted assistant"));
+  }
   CheckSize(chat.template_arguments_json().size(), kMaxArgumentsJsonBytes,
             base + ".template_arguments_json", v);
   out.template_arguments_json = chat.template_arguments_json();

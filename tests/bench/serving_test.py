@@ -9,7 +9,7 @@ import sys
 
 quire, load, model = sys.argv[1:]
 run = subprocess.run([sys.executable, pathlib.Path(__file__).parent / 'serving.py', quire, load, model, '--streams', '3',
-                      '--rounds', '1', '--prompt-tokens', '9', '--output-tokens', '20', '--vocabulary', '200',
+                      '--rounds', '1', '--prompt-tokens', '9', '--output-tokens', '100', '--vocabulary', '200',
                       '--probes', '2', '--gap', '0.1'], stdout=subprocess.PIPE, text=True, check=True)
 result = json.loads(run.stdout.splitlines()[-1])
 assert result['streams'] == 3 and result['engine_tps'] > 0 and result['streamed_tps'] > 0, result

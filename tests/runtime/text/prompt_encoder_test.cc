@@ -131,6 +131,7 @@ TEST_F(PromptEncoderTest, JsonKeysAreContentToo) {
 
 TEST_F(PromptEncoderTest, RefusesTheMarkInContent) {
   EXPECT_EQ(Reason(Chat("a\uFDD0b")), "FIELD_INVALID");
+  EXPECT_EQ(Reason(Chat("a\uFDD0b", /*parse=*/true)), "FIELD_INVALID");
   for (const char* extra : {R"({"note": "\ufdd0"})", R"({"note": {"\ufdd0": [1]}})"}) {
     PromptSource prompt = Chat("hi");
     std::get<ChatPrompt>(prompt.source).messages[0].extra_json = extra;

@@ -51,8 +51,8 @@ TEST(ResourcePlan, NeverLessThanOneContextIfThatFits) {
   const auto small = PlanResources(needs);
   ASSERT_TRUE(small.ok());
   EXPECT_EQ(small->num_blocks, 2 * kGiB / needs.kv_block_bytes);
-  EXPECT_EQ(small->context_tokens, small->num_blocks * kBlockTokens)
-      << "the pool bounds the context";
+  EXPECT_EQ(small->context_tokens, 8192) << "the pool is a bound of its own";
+  EXPECT_EQ(small->effective_context_tokens(), small->num_blocks * kBlockTokens);
 }
 
 TEST(ResourcePlan, TakesWhatIsAskedForAndRefusesWhatDoesNotFit) {
@@ -61,7 +61,7 @@ TEST(ResourcePlan, TakesWhatIsAskedForAndRefusesWhatDoesNotFit) {
   const auto plan = PlanResources(needs);
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->num_blocks, 10);
-  EXPECT_EQ(plan->context_tokens, 640);
+  EXPECT_EQ(plan->effective_context_tokens(), 640);
 
   needs.kv_cache_bytes = 8 * kGiB;
   const auto big = PlanResources(needs);
@@ -90,6 +90,14 @@ TEST(ResourcePlan, ALowerContextNeedsFewerBlocks) {
   EXPECT_EQ(plan->context_tokens, 1000);
   needs.max_context = 100'000;
   EXPECT_EQ(PlanResources(needs)->context_tokens, 8192);
+}
+
+TEST(ResourcePlan, RefusesAContextThatHoldsNoPrompt) {
+  ResourceNeeds needs = Needs();
+  needs.max_context = 1;
+  EXPECT_EQ(PlanResources(needs).status().code(), absl::StatusCode::kFailedPrecondition);
+  needs.max_context = 2;
+  EXPECT_TRUE(PlanResources(needs).ok());
 }
 
 TEST(ResourcePlan, PrintsTheSum) {

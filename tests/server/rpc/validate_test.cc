@@ -19,6 +19,7 @@ RequestLimits Limits() {
   return {.model_names = {"tiny", "tiny-alias"},
           .vocab_size = 100,
           .context_tokens = 64,
+          .default_max_tokens = 20,
           .max_prompt_bytes = 1000};
 }
 
@@ -189,6 +190,8 @@ TEST(ValidateGenerate, RefusesEachValueOutOfItsRangeByName) {
          q.mutable_stopping()->set_max_tokens(3);
          q.mutable_stopping()->set_min_tokens(4);
        }},
+      {"FIELD_INVALID stopping.min_tokens",  // above the default of max_tokens
+       [](auto& q) { q.mutable_stopping()->set_min_tokens(21); }},
       {"FIELD_INVALID stopping.stop_strings[0]",
        [](auto& q) { q.mutable_stopping()->add_stop_strings(""); }},
       {"FIELD_INVALID stopping.stop_strings[0]",
@@ -338,6 +341,12 @@ TEST(ValidateGenerate, ReadsChat) {
               c->set_add_generation_prompt(true);
             }),
             "FIELD_CONFLICT prompt.chat.continue_final_message");
+  EXPECT_EQ(Complaint([](auto& q) {
+              v1::Chat* c = q.mutable_prompt()->mutable_chat();
+              c->add_messages()->set_role("user");
+              c->set_continue_final_message(true);
+            }),
+            "FIELD_INVALID prompt.chat.continue_final_message");
 }
 
 TEST(ValidateAbort, WantsOneToAThousandIds) {
