@@ -120,6 +120,16 @@ absl::Status SetIsa(IsaLevel isa) {
   return absl::OkStatus();
 }
 
+bool HasFastBf16Dot() {
+#if defined(__x86_64__)
+  if (ActiveIsa() != IsaLevel::kAvx512Bf16) return false;
+  const CpuidLeaf vendor = Cpuid(0, 0);  // "AuthenticAMD"
+  return vendor.ebx == 0x68747541 && vendor.edx == 0x69746e65 && vendor.ecx == 0x444d4163;
+#else
+  return false;
+#endif
+}
+
 std::string CpuBrand() {
 #if defined(__x86_64__)
   if (Cpuid(0x80000000u, 0).eax >= 0x80000004u) {

@@ -40,6 +40,11 @@ absl::Status CheckIsaEnvironment();
 // FAILED_PRECONDITION if ActiveIsa() was already used with another result.
 absl::Status SetIsa(IsaLevel isa);
 
+// Whether vdpbf16ps multiplies faster than f32 fma on this processor, at the active level. It does
+// on AMD, one instruction per cycle; Intel's cores run it at a quarter of fma's rate and count on
+// AMX instead (BM_Tile and BM_PrefillLayer of tests/bench/kernels_attention_bench.cc force either).
+bool HasFastBf16Dot();
+
 // Processor name as CPUID gives it, "unknown" where there is none.
 std::string CpuBrand();
 

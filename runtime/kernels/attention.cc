@@ -1,10 +1,9 @@
-// Creation, the products of one tile, and the plan of a step; attention_items.cc does the rest.
+// Creation, and the plan of a step; attention_items.cc does the rest.
 #include "runtime/kernels/attention.h"
 
 #include <algorithm>
 
 #include "absl/log/check.h"
-#include "absl/log/log.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -16,44 +15,15 @@ namespace {
 constexpr double kLog2E = 1.4426950408889634;
 constexpr int64_t kMaxCarriedFloats = int64_t{4} << 20;  // 16 MiB of carried states
 
-// Up to this many rows the own tile beats widening and a ukernel
-// (tests/bench/kernels_attention_bench.cc).
-int32_t OwnTileRows(IsaLevel isa) {
-  return isa >= IsaLevel::kAvx512 ? 12 : isa >= IsaLevel::kAvx2 ? 6 : 0;
-}
-
 }  // namespace
 
-// Own tile for few rows, ukernels for the rest. Where these cannot be generated, or would not give
-// the own tile's bits, the own tile serves all it can.
-void AttentionKernel::State::ChooseProducts() {
-  const bool own_possible =
-      options.isa >= IsaLevel::kAvx2 && layout.dtype == KvDType::kBF16 && layout.head_dim % 16 == 0;
-  if (options.products == AttentionProducts::kFastest && own_possible)
-    own_rows = OwnTileRows(options.isa);
-  sequential =
-      options.products == AttentionProducts::kSequential || options.isa == IsaLevel::kScalar;
-  if (sequential) return;
-  const absl::Status status = ukernels.Generate(layout, tiling, own_rows, stride);
-  if (!status.ok()) {
-    sequential = true;
-  } else if (ukernels.EqualSequentialFma()) {
-    return;
-  }
-  if (own_possible) own_rows = kQueryTileRows;
-  LOG(WARNING) << "attention without oneDNN ukernels: "
-               << (status.ok() ? "their results depend on the number of rows" : status.ToString());
-}
-
 absl::Status AttentionKernel::State::TakeScratch() {
-  const int32_t rows = tiling.max_rows(), dim = layout.head_dim;
-  const size_t q = Arena::Align(sizeof(float) * rows * dim);
-  const size_t s = Arena::Align(sizeof(float) * rows * kBlockTokens);
-  const size_t kv = Arena::Align(sizeof(float) * layout.tile_elements());
-  const size_t state = Arena::Align(sizeof(float) * AttentionPlan::StateFloats(rows, stride));
-  const size_t ukernel = Arena::Align(ukernels.scratch_bytes());
-  // No line shared by two workers.
-  const size_t per_worker = q + s + kv + 2 * state + ukernel + 128;
+  const ProductScratchSizes sizes = products.scratch_sizes();
+  const size_t state =
+      Arena::Align(sizeof(float) * AttentionPlan::StateFloats(tiling.max_rows(), stride));
+  size_t per_worker = 2 * state + 128;  // no line shared by two workers
+  for (size_t bytes : {sizes.q, sizes.s, sizes.q_operand, sizes.p_operand, sizes.kv, sizes.ukernel})
+    per_worker += Arena::Align(bytes);
   int64_t partial_floats = 0;
   for (const LayerClass& cls : classes)
     partial_floats = std::max(partial_floats, cls.plan->max_state_floats());
@@ -62,17 +32,18 @@ absl::Status AttentionKernel::State::TakeScratch() {
       Arena::Align(sizeof(float) * max_carried * options.shape.num_heads * (stride + 2));
   ASSIGN_OR_RETURN(arena, Arena::Create(per_worker * options.workers + partial + carried));
   arena.Touch();
-  const auto floats = [&](size_t bytes) {
-    return reinterpret_cast<float*>(arena.Take(bytes).data());
-  };
+  const auto bytes = [&](size_t count) { return arena.Take(Arena::Align(count)).data(); };
+  const auto floats = [&](size_t count) { return reinterpret_cast<float*>(bytes(count)); };
   for (int32_t worker = 0; worker < options.workers; ++worker) {
     Scratch w;
-    w.q = floats(q);
-    w.s = floats(s);
-    w.kv = floats(kv);
+    w.products.q = floats(sizes.q);
+    w.products.s = floats(sizes.s);
+    w.products.q_operand = bytes(sizes.q_operand);
+    w.products.p_operand = bytes(sizes.p_operand);
+    w.products.kv = bytes(sizes.kv);
     w.state = floats(state);
     w.chunk = floats(state);
-    w.ukernel = arena.Take(ukernel + 128).data();
+    w.products.ukernel = bytes(Arena::Align(sizes.ukernel) + 128);
     scratch.push_back(w);
   }
   partial_states = floats(partial);
@@ -149,79 +120,6 @@ void AttentionKernel::State::MakePlans() {
   carry_ready = std::make_unique<Counter[]>(max_shared);
 }
 
-// The B operand in f32: the tile itself, or widened into `buffer`.
-const float* AttentionKernel::State::Widened(const std::byte* tile, int32_t depth, int32_t width,
-                                             int32_t columns, float* buffer) const {
-  if (layout.dtype == KvDType::kF32) return reinterpret_cast<const float*>(tile);
-  tiles->widen(tile, depth, width, columns, buffer);
-  return buffer;
-}
-
-void AttentionKernel::State::Scores(TileSize size, const Scratch& w, const std::byte* k_tile,
-                                    const Prefetch& next) const {
-  const int32_t rows = size.rows, tokens = size.tokens;
-  const int32_t dim = layout.head_dim;
-  TileProduct product = {.a = w.q,
-                         .lda = dim,
-                         .b = k_tile,
-                         .ldb = kBlockTokens,
-                         .depth = dim,
-                         .width = tokens,
-                         .c = w.s,
-                         .ldc = kBlockTokens,
-                         .rows = rows,
-                         .add = false,
-                         .prefetch = next};
-  if (rows <= own_rows) {
-    tiles->product(product);
-    return;
-  }
-  const float* b = Widened(k_tile, dim, kBlockTokens, tokens, w.kv);
-  if (sequential) {
-    product.b = reinterpret_cast<const std::byte*>(b);
-    SequentialProduct(product);
-  } else {
-    ukernels.Scores(rows, tokens).Run(w.q, b, w.s, w.ukernel);
-  }
-}
-
-void AttentionKernel::State::AddValues(TileSize size, const Scratch& w, const std::byte* v_tile,
-                                       const Prefetch& next_k, const AttentionState& state) const {
-  const int32_t rows = size.rows, tokens = size.tokens;
-  const int32_t word_rows = KvLayout::kPanelDims / layout.pack;  // of K, that go with a panel of V
-  for (int32_t panel = 0; panel < layout.num_panels(); ++panel) {
-    const int32_t dim = panel * KvLayout::kPanelDims, width = layout.PanelWidth(panel);
-    const size_t offset = layout.VIndex(0, dim) * layout.element_bytes();
-    TileProduct product = {.a = w.s,
-                           .lda = kBlockTokens,
-                           .b = v_tile + offset,
-                           .ldb = width,
-                           .depth = tokens,
-                           .width = width,
-                           .c = state.o + dim,
-                           .ldc = stride,
-                           .rows = rows,
-                           .add = true,
-                           .prefetch = {}};
-    if (rows <= own_rows) {
-      const int32_t row = panel * word_rows;
-      product.prefetch = {.start = next_k.start + int64_t{row} * next_k.stride,
-                          .rows = std::min(word_rows, next_k.rows - row),
-                          .row_bytes = next_k.row_bytes,
-                          .stride = next_k.stride};
-      tiles->product(product);
-      continue;
-    }
-    const float* b = Widened(product.b, tokens, width, width, w.kv);
-    if (sequential) {
-      product.b = reinterpret_cast<const std::byte*>(b);
-      SequentialProduct(product);
-    } else {
-      ukernels.Values(rows, tokens, width).Run(w.s, b, product.c, w.ukernel);
-    }
-  }
-}
-
 namespace {
 
 absl::Status Check(const AttentionOptions& options) {
@@ -274,7 +172,7 @@ absl::StatusOr<std::unique_ptr<AttentionKernel>> AttentionKernel::Create(
   state->layout = KvLayout::Make(options.kv_dtype, shape.num_kv_heads, shape.head_dim);
   state->tiles = &AttentionTilesFor(options.isa);
   state->stride = RoundUp16(shape.head_dim);
-  state->ChooseProducts();
+  state->products.Choose(options, state->layout, state->tiling, state->stride);
   state->TakeSpec();
   state->MakePlans();
   RETURN_IF_ERROR(state->TakeScratch());
@@ -327,6 +225,7 @@ int64_t AttentionKernel::scratch_bytes() const {
 }
 int64_t AttentionKernel::planned_macs() const { return state_->macs; }
 int64_t AttentionKernel::planned_kv_bytes() const { return state_->kv_bytes; }
-bool AttentionKernel::uses_ukernels() const { return !state_->sequential; }
+bool AttentionKernel::uses_ukernels() const { return state_->products.uses_ukernels(); }
+bool AttentionKernel::uses_bf16_products() const { return state_->products.uses_bf16(); }
 
 }  // namespace quire

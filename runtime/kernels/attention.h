@@ -32,6 +32,13 @@ enum class AttentionProducts : uint8_t {
   kSequential,  // plain loops: the definition, and the fallback where no code can be generated
 };
 
+// In what the products are computed; part of the arithmetic, so fixed per process.
+enum class AttentionArithmetic : uint8_t {
+  kBest,  // bf16 where the processor is faster at it and the KV cache is bf16, else f32
+  kF32,
+  kBF16,  // queries and weights rounded to bf16, sums in f32; bf16 KV only
+};  // An integer KV cache has one arithmetic of its own, see attention_int.h.
+
 struct AttentionOptions {
   AttentionShape shape;
   KvDType kv_dtype = KvDType::kBF16;
@@ -42,6 +49,7 @@ struct AttentionOptions {
   int32_t context_tokens = 1;  // longest kv_len
   IsaLevel isa = ActiveIsa();
   AttentionProducts products = AttentionProducts::kFastest;
+  AttentionArithmetic arithmetic = AttentionArithmetic::kBest;
   bool split_long_items = true;  // work split only: same bits either way
   bool cascade = true;           // read shared chunks once: same bits either way
   AttentionSpec spec = {};
@@ -82,6 +90,7 @@ class AttentionKernel {
   // tile of a shared item once for its sequences.
   int64_t planned_kv_bytes() const;
   bool uses_ukernels() const;  // false: no code could be generated here
+  bool uses_bf16_products() const;
 
  private:
   struct State;

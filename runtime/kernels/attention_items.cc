@@ -11,8 +11,6 @@
 namespace quire {
 namespace {
 
-constexpr int32_t kWordBytes = 4;  // of one token and `pack` dims of K, or the reverse of V
-
 void Clear(int32_t rows, const AttentionState& state) {
   std::fill_n(state.m, rows, -std::numeric_limits<float>::infinity());
   std::fill_n(state.l, rows, 0.0f);
@@ -81,8 +79,9 @@ void AttentionKernel::State::Prepare(const AttentionItem& item, const LayerRun& 
         item.makes_carry ? run.cls.plan->carried()[item.carry + token].row : item.row_begin + token;
     run.rows.row[token] = row;
     tiles->scale(run.io.q + row * run.io.q_stride + first, width, q_factor,
-                 run.scratch.q + int64_t{token} * width);
+                 run.scratch.products.q + int64_t{token} * width);
   }
+  products.TakeQueries(item.rows(), run.scratch.products);
   if (run.cls.variant != nullptr) {
     PrepareVariant(item, run);
   } else {
@@ -112,8 +111,9 @@ void AttentionKernel::State::RunTiles(const AttentionItem& item, int32_t chunk, 
   const BlockId* table = run.cls.block_ids + item.table_begin;
   const int32_t item_end = std::min(item.tile_end, item.chunk_end * kChunkTiles);
   const int32_t end = std::min(item_end, (chunk + 1) * kChunkTiles);
-  const bool any_size = rows <= own_rows || sequential || ukernels.HasShortTiles(rows);
-  const int32_t v_bytes = std::min(layout.head_dim, KvLayout::kPanelDims) * kWordBytes;
+  const bool any_size = products.AnySize(rows);
+  const int32_t word_bytes = layout.word_bytes();
+  const int32_t v_bytes = std::min(layout.head_dim, KvLayout::kPanelDims) * word_bytes;
   int32_t next = 0;
   for (int32_t tile = next_tile(chunk * kChunkTiles); tile < end; tile = next) {
     next = next_tile(tile + 1);
@@ -126,23 +126,24 @@ void AttentionKernel::State::RunTiles(const AttentionItem& item, int32_t chunk, 
     if (next < item_end) {
       next_k = {.start = run.kv.KTile(table[next], item.kv_head),
                 .rows = layout.head_dim / layout.pack,
-                .row_bytes = std::min(kBlockTokens, range.limit - next * kBlockTokens) * kWordBytes,
-                .stride = kBlockTokens * kWordBytes};
+                .row_bytes = std::min(kBlockTokens, range.limit - next * kBlockTokens) * word_bytes,
+                .stride = kBlockTokens * word_bytes};
     }
-    Scores({rows, tokens}, run.scratch, run.kv.KTile(table[tile], item.kv_head),
-           {.start = v_tile,
-            .rows = layout.head_dim <= KvLayout::kPanelDims ? tokens / layout.pack
-                                                            : layout.head_dim / layout.pack,
-            .row_bytes = v_bytes,
-            .stride = v_bytes});
+    products.Scores(
+        {rows, tokens}, run.scratch.products, run.kv.KTile(table[tile], item.kv_head),
+        {.start = v_tile,
+         .rows = layout.head_dim <= KvLayout::kPanelDims ? tokens / layout.pack
+                                                         : layout.head_dim / layout.pack,
+         .row_bytes = v_bytes,
+         .stride = v_bytes});
     if constexpr (kPlain) {
-      tiles->softmax({.s = run.scratch.s,
+      tiles->softmax({.s = run.scratch.products.s,
                       .rows = rows,
                       .visible = item.visible - tile * kBlockTokens,
                       .group = item.head_count},
                      state);
     } else {
-      run.cls.variant({.s = run.scratch.s,
+      run.cls.variant({.s = run.scratch.products.s,
                        .tokens = item.tokens,
                        .group = item.head_count,
                        .seen = run.rows.seen,
@@ -150,7 +151,7 @@ void AttentionKernel::State::RunTiles(const AttentionItem& item, int32_t chunk, 
                        .tile_position = tile * kBlockTokens},
                       run.rows.transform, state);
     }
-    AddValues({rows, tokens}, run.scratch, v_tile, next_k, state);
+    products.AddValues({rows, tokens}, run.scratch.products, v_tile, next_k, state);
   }
 }
 

@@ -1,26 +1,45 @@
 #include "runtime/kernels/attention_ref.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
+
+#include "runtime/tensor/half.h"
 
 namespace quire {
 namespace {
 
 constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
-float Element(const KvLayout& layout, const std::byte* tile, size_t index) {
+// Of a scaled type, `scale` is that of the element's token.
+float Element(const KvLayout& layout, const std::byte* tile, size_t index, uint16_t scale) {
+  if (layout.dtype == KvDType::kInt8)
+    return static_cast<float>(static_cast<int8_t>(tile[index])) * BFloat16ToFloat(scale);
   if (layout.dtype == KvDType::kF32) {
     float value;
     std::memcpy(&value, tile + index * sizeof(value), sizeof(value));
     return value;
   }
+  if (layout.dtype == KvDType::kInt16) {
+    int16_t integer;
+    std::memcpy(&integer, tile + index * sizeof(integer), sizeof(integer));
+    return static_cast<float>(integer) * BFloat16ToFloat(scale);
+  }
   uint16_t half;
   std::memcpy(&half, tile + index * sizeof(half), sizeof(half));
-  return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
+  return BFloat16ToFloat(half);
+}
+
+// K or V of a token and dim.
+float KeyAt(const KvLayerView& kv, BlockId block, int32_t head, int32_t token, int32_t dim) {
+  return Element(kv.layout, kv.KTile(block, head), kv.layout.KIndex(token, dim),
+                 kv.layout.scaled() ? kv.KScales(block, head)[token] : uint16_t{0});
+}
+float ValueAt(const KvLayerView& kv, BlockId block, int32_t head, int32_t token, int32_t dim) {
+  return Element(kv.layout, kv.VTile(block, head), kv.layout.VIndex(token, dim),
+                 kv.layout.scaled() ? kv.VScales(block, head)[token] : uint16_t{0});
 }
 
 LayerAttention LayerOf(const AttentionReferenceInput& in) {
@@ -70,10 +89,10 @@ void Row(const AttentionReferenceInput& in, const KvLayerView& kv, const Attenti
     std::vector<double> scores(tokens);
     for (int32_t j = 0; j < tokens; ++j) {
       if (!VisibleInReference(in, seq, position, j)) continue;
-      const std::byte* tile = kv.KTile(table[j / kBlockTokens], head / group);
+      const BlockId block = table[j / kBlockTokens];
       double dot = 0;
       for (int32_t d = 0; d < dim; ++d)
-        dot += double{q[d]} * Element(kv.layout, tile, kv.layout.KIndex(j % kBlockTokens, d));
+        dot += double{q[d]} * KeyAt(kv, block, head / group, j % kBlockTokens, d);
       dot *= shape.scale;
       if (in.spec.logit_cap > 0) dot = in.spec.logit_cap * std::tanh(dot / in.spec.logit_cap);
       scores[j] = dot + Bias(in, head, position, j);
@@ -86,11 +105,11 @@ void Row(const AttentionReferenceInput& in, const KvLayerView& kv, const Attenti
     }
     for (int32_t j = 0; j < tokens; ++j) {
       if (!VisibleInReference(in, seq, position, j) || scores[j] == kMinusInf) continue;
-      const std::byte* tile = kv.VTile(table[j / kBlockTokens], head / group);
+      const BlockId block = table[j / kBlockTokens];
       const double weight = std::exp(scores[j] - top);
       sum += weight;
       for (int32_t d = 0; d < dim; ++d)
-        values[d] += weight * Element(kv.layout, tile, kv.layout.VIndex(j % kBlockTokens, d));
+        values[d] += weight * ValueAt(kv, block, head / group, j % kBlockTokens, d);
     }
     float* out = io.out + (span.row_begin + row) * io.out_stride + int64_t{head} * dim;
     for (int32_t d = 0; d < dim; ++d)

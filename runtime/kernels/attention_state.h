@@ -1,4 +1,4 @@
-// Inside of AttentionKernel, for its own sources: attention.cc creates it and multiplies,
+// Inside of AttentionKernel, for its own sources: attention.cc creates it,
 // attention_items.cc runs the plan's items. State owns everything; a worker writes only its own
 // scratch, the output rows of its items, the partial states of its chunks and the carried states of
 // its shared items.
@@ -11,8 +11,8 @@
 #include "runtime/kernels/attention.h"
 #include "runtime/kernels/attention_cascade.h"
 #include "runtime/kernels/attention_plan.h"
+#include "runtime/kernels/attention_products.h"
 #include "runtime/kernels/attention_tiles.h"
-#include "runtime/kernels/attention_ukernels.h"
 #include "runtime/kernels/attention_variants.h"
 #include "runtime/tensor/arena.h"
 
@@ -24,18 +24,10 @@ struct alignas(128) Counter {
   std::atomic<int32_t> value{0};
 };
 
-// What one product works on: the first `tokens` of a tile, for `rows` rows.
-struct TileSize {
-  int32_t rows, tokens;
-};
-
 struct Scratch {
-  float* q;   // [rows][head_dim], scaled
-  float* s;   // [rows][64]
-  float* kv;  // one widened tile
+  ProductScratch products;
   float* state;
   float* chunk;
-  std::byte* ukernel;
 };
 
 // The rows of the item at hand.
@@ -73,11 +65,9 @@ struct AttentionKernel::State {
   QueryTiling tiling;
   KvLayout layout;
   const AttentionTiles* tiles = nullptr;
-  int32_t own_rows = 0;     // up to so many rows the own tile serves, bf16 only
-  bool sequential = false;  // no ukernels
-  int32_t stride = 0;       // of rows of o
-  float q_factor = 0;       // scale * log2(e)
-  AttentionUkernels ukernels;
+  int32_t stride = 0;  // of rows of o
+  float q_factor = 0;  // scale * log2(e)
+  TileProducts products;
   std::vector<LayerClass> classes;
   std::vector<int32_t> class_of;              // [num_layers]
   std::unique_ptr<AttentionCascade> cascade;  // null: off
@@ -98,7 +88,6 @@ struct AttentionKernel::State {
   AttentionStep step;
   int64_t macs = 0, kv_bytes = 0;
 
-  void ChooseProducts();
   void TakeSpec();
   void MakePlans();
   absl::Status TakeScratch();
@@ -123,12 +112,6 @@ struct AttentionKernel::State {
   template <bool kPlain>
   void RunTiles(const AttentionItem& item, int32_t chunk, const LayerRun& run,
                 const AttentionState& state) const;
-  void Scores(TileSize size, const Scratch& scratch, const std::byte* k_tile,
-              const Prefetch& next) const;
-  void AddValues(TileSize size, const Scratch& scratch, const std::byte* v_tile,
-                 const Prefetch& next_k, const AttentionState& state) const;
-  const float* Widened(const std::byte* tile, int32_t depth, int32_t width, int32_t columns,
-                       float* buffer) const;
 };
 
 }  // namespace quire

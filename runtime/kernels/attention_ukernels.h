@@ -19,9 +19,10 @@ inline constexpr int32_t kTokenStep = 16;
 
 class AttentionUkernels {
  public:
-  // For query tiles of more than `min_rows` rows; o_stride: floats from row to row of o.
+  // For query tiles of more than `min_rows` rows; o_stride: floats from row to row of o. bf16: K
+  // and V as in a bf16 pool, q and p in bf16 too; else all f32.
   absl::Status Generate(const KvLayout& layout, const QueryTiling& tiling, int32_t min_rows,
-                        int32_t o_stride);
+                        int32_t o_stride, bool bf16);
 
   // Short tiles are served for whole query tiles; other row counts take 64 tokens.
   bool HasShortTiles(int32_t rows) const { return sets_[rows].short_tiles; }
@@ -34,6 +35,9 @@ class AttentionUkernels {
   // Whether a full query tile's products equal sequential fma bit for bit on this processor: what
   // makes decode equal prefill. Takes about a millisecond.
   bool EqualSequentialFma() const;
+  // Whether a row gets the same bits from every ukernel, and from the own bf16 tile of up to
+  // `own_rows` rows.
+  bool Bf16RowsAgree(int32_t own_rows) const;
 
  private:
   static constexpr int32_t kSizes = kBlockTokens / kTokenStep;
@@ -48,6 +52,7 @@ class AttentionUkernels {
   KvLayout layout_;
   int32_t max_rows_ = 0;  // 0: none were needed
   int32_t o_stride_ = 0;
+  bool bf16_ = false;
   size_t scratch_bytes_ = 0;
 };
 

@@ -14,6 +14,7 @@ namespace quire {
 namespace {
 
 constexpr int32_t kMaxPairs = 128;  // head_dim / 2
+constexpr int32_t kMaxDim = 2 * kMaxPairs;
 constexpr int32_t kRowsAtOnce = 8;  // of K, kept packed before they become columns
 
 // Number of rows from `row` on that lie in its block, in consecutive slots.
@@ -37,6 +38,10 @@ void ZeroV(const KvLayout& layout, std::byte* tile, int32_t written) {
         static_cast<size_t>(layout.PanelWidth(panel)) * layout.pack * layout.element_bytes();
     const size_t rows = kBlockTokens / layout.pack;
     std::memset(tile + start + whole * row_bytes, 0, (rows - whole) * row_bytes);
+  }
+  if (layout.scaled()) {
+    const size_t kept = static_cast<size_t>(written) * sizeof(uint16_t);
+    std::memset(tile + layout.VScaleOffset() + kept, 0, layout.scale_bytes() - kept);
   }
   if (odd == 0) return;
   for (int32_t dim = 0; dim < layout.head_dim; ++dim) {
@@ -105,12 +110,67 @@ void AppendVBf16(const KvLayout& layout, const KvAppendRows& rows, const Run& ru
   }
 }
 
+// A word of K is two dims of one token.
+template <typename Integer>
+void AppendKScaled(const KvLayout& layout, const KvAppendRows& rows, const Run& run) {
+  int16_t q[kMaxDim];
+  Integer packed[kRowsAtOnce][kMaxDim];
+  uint16_t* scales = reinterpret_cast<uint16_t*>(run.tiles + layout.KScaleOffset());
+  for (int32_t begin = 0; begin < run.count; begin += kRowsAtOnce) {
+    const int32_t count = std::min(kRowsAtOnce, run.count - begin);
+    const int32_t token = run.token + begin;
+    for (int32_t i = 0; i < count; ++i) {
+      scales[token + i] =
+          rows.quantize(run.k + (begin + i) * run.stride, layout.head_dim, layout.max_integer(), q);
+      std::copy_n(q, layout.head_dim, packed[i]);
+    }
+    Integer* column = reinterpret_cast<Integer*>(run.tiles) + 2 * token;
+    for (int32_t dim = 0; dim < layout.head_dim; dim += 2, column += 2 * kBlockTokens) {
+      for (int32_t i = 0; i < count; ++i)
+        std::memcpy(column + 2 * i, &packed[i][dim], 2 * sizeof(Integer));
+    }
+  }
+}
+
+// A word of V is one dim of two tokens; each half is its token's own.
+template <typename Integer>
+void AppendVScaled(const KvLayout& layout, const KvAppendRows& rows, const Run& run) {
+  int16_t q[kMaxDim];
+  std::byte* v_tile = run.tiles + layout.tile_bytes();
+  uint16_t* scales = reinterpret_cast<uint16_t*>(v_tile + layout.VScaleOffset());
+  for (int32_t i = 0; i < run.count; ++i) {
+    const int32_t token = run.token + i;
+    scales[token] = rows.quantize(run.v + i * run.stride, layout.head_dim, layout.max_integer(), q);
+    for (int32_t dim = 0; dim < layout.head_dim; dim += KvLayout::kPanelDims) {
+      Integer* element = reinterpret_cast<Integer*>(v_tile) + layout.VIndex(token, dim);
+      const int32_t width = layout.PanelWidth(dim / KvLayout::kPanelDims);
+      for (int32_t j = 0; j < width; ++j) element[2 * j] = static_cast<Integer>(q[dim + j]);
+    }
+  }
+}
+
+void AppendRun(const KvLayout& layout, const KvAppendRows& rows, const Run& run) {
+  switch (layout.dtype) {
+    case KvDType::kF32:
+      return AppendF32(layout, run);
+    case KvDType::kBF16:
+      AppendKBf16(layout, rows, run);
+      return AppendVBf16(layout, rows, run);
+    case KvDType::kInt8:
+      AppendKScaled<int8_t>(layout, rows, run);
+      return AppendVScaled<int8_t>(layout, rows, run);
+    case KvDType::kInt16:
+      AppendKScaled<int16_t>(layout, rows, run);
+      return AppendVScaled<int16_t>(layout, rows, run);
+  }
+}
+
 }  // namespace
 
 void AppendKv(const KvLayerView& kv, const KvRows& rows, const KvAppendPart& part) {
   static const KvAppendRows& row_code = KvAppendRowsFor(ActiveIsa());
   const KvLayout& layout = kv.layout;
-  DCHECK_LE(layout.head_dim, 2 * kMaxPairs);
+  DCHECK_LE(layout.head_dim, kMaxDim);
   for (int32_t row = part.row_begin; row < part.row_end;) {
     const BlockId block = BlockOf(rows.slots[row]);
     const int32_t offset = OffsetOf(rows.slots[row]);
@@ -125,12 +185,7 @@ void AppendKv(const KvLayerView& kv, const KvRows& rows, const KvAppendPart& par
                        .tiles = kv.KTile(block, head),
                        .token = offset,
                        .count = count};
-      if (layout.dtype == KvDType::kF32) {
-        AppendF32(layout, run);
-      } else {
-        AppendKBf16(layout, row_code, run);
-        AppendVBf16(layout, row_code, run);
-      }
+      AppendRun(layout, row_code, run);
     }
     row += count;
   }

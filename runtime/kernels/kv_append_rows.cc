@@ -59,10 +59,49 @@ void PackRows(const float* low, const float* high, int32_t count, uint32_t* dst)
   for (; i < count; ++i) dst[i] = Pack(low + i, high + i);
 }
 
+uint16_t Quantize(const float* src, int32_t count, int32_t limit, int16_t* q) {
+  const hn::RebindToFloat<DU> df;
+  const DU d;
+  const hn::Rebind<int16_t, decltype(df)> half;
+  const auto magnitude = hn::Set(d, 0x7fffffff);
+  VU top = hn::Zero(d);
+  int32_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const auto bits = hn::LoadU(d, reinterpret_cast<const uint32_t*>(src) + i);
+    top = hn::Max(top, hn::And(bits, magnitude));
+  }
+  uint32_t amax_bits = hn::ReduceMax(d, top);
+  for (; i < count; ++i) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, src + i, sizeof(bits));
+    bits &= 0x7fffffff;
+    if (bits > amax_bits) amax_bits = bits;
+  }
+  if (amax_bits < 0x0d800000 || amax_bits >= 0x7f800000) {
+    __builtin_memset(q, 0, sizeof(*q) * static_cast<size_t>(count));
+    return amax_bits < 0x7f800000 ? 0 : 0x7fc0;
+  }
+  float amax, scale;
+  __builtin_memcpy(&amax, &amax_bits, sizeof(amax));
+  const float exact = amax / static_cast<float>(limit);
+  uint32_t bits;
+  __builtin_memcpy(&bits, &exact, sizeof(bits));
+  bits = (bits + 0xffff) & 0xffff0000u;  // up, so that no element exceeds the limit
+  __builtin_memcpy(&scale, &bits, sizeof(scale));
+  const float inverse = 1.0f / scale;
+  const auto factor = hn::Set(df, inverse);
+  for (i = 0; i + kLanes <= count; i += kLanes) {
+    const auto n = hn::NearestInt(hn::Mul(hn::LoadU(df, src + i), factor));
+    hn::StoreU(hn::DemoteTo(half, n), half, q + i);
+  }
+  for (; i < count; ++i) q[i] = static_cast<int16_t>(__builtin_rintf(src[i] * inverse));
+  return static_cast<uint16_t>(bits >> 16);
+}
+
 }  // namespace
 
 const KvAppendRows& AppendRows() {
-  static constexpr KvAppendRows kRows = {PackNeighbours, PackRows};
+  static constexpr KvAppendRows kRows = {PackNeighbours, PackRows, Quantize};
   return kRows;
 }
 

@@ -38,6 +38,13 @@ void CopyV(const KvLayout& layout, const std::byte* src, std::byte* dst, int32_t
   }
 }
 
+void CopyScales(const KvLayerView& kv, const BlockCopy& copy, int32_t head) {
+  const size_t copied = static_cast<size_t>(copy.token_count) * sizeof(uint16_t);
+  std::memcpy(kv.KScales(copy.dst, head), kv.KScales(copy.src, head), copied);
+  std::memcpy(kv.VScales(copy.dst, head), kv.VScales(copy.src, head), copied);
+  std::memset(kv.VScales(copy.dst, head) + copy.token_count, 0, kv.layout.scale_bytes() - copied);
+}
+
 }  // namespace
 
 void CopyBlocks(const KvLayerView& kv, std::span<const BlockCopy> copies) {
@@ -46,6 +53,7 @@ void CopyBlocks(const KvLayerView& kv, std::span<const BlockCopy> copies) {
     for (int32_t head = 0; head < kv.layout.num_kv_heads; ++head) {
       CopyK(kv.layout, kv.KTile(copy.src, head), kv.KTile(copy.dst, head), copy.token_count);
       CopyV(kv.layout, kv.VTile(copy.src, head), kv.VTile(copy.dst, head), copy.token_count);
+      if (kv.layout.scaled()) CopyScales(kv, copy, head);
     }
   }
 }

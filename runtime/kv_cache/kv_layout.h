@@ -7,6 +7,8 @@
 // dimension side by side:
 //   K tile  [head_dim / v][64 tokens][v]                         Q K^T reduces over dims
 //   V tile  panels of up to 64 dims: [64 / v tokens][width][v]   P V reduces over tokens
+// Integer types have a scale per token and head, behind the V tile: 64 bf16 for K, 64 for V. An
+// element is integer * scale.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +19,12 @@
 
 namespace quire {
 
-enum class KvDType : uint8_t { kF32, kBF16 };
+enum class KvDType : uint8_t { kF32, kBF16, kInt8, kInt16 };
 
-constexpr const char* KvDTypeName(KvDType type) { return type == KvDType::kF32 ? "f32" : "bf16"; }
+constexpr const char* KvDTypeName(KvDType type) {
+  constexpr const char* kNames[] = {"f32", "bf16", "int8", "int16"};
+  return kNames[static_cast<int32_t>(type)];
+}
 
 struct KvLayout {
   static constexpr int32_t kPanelDims = 64;  // widest V panel
@@ -27,30 +32,44 @@ struct KvLayout {
   KvDType dtype = KvDType::kBF16;
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;  // even
-  int32_t pack = 2;      // v: 1 for f32, 2 for bf16
+  int32_t pack = 2;      // v: 1 for f32, else 2
 
   static constexpr KvLayout Make(KvDType dtype, int32_t num_kv_heads, int32_t head_dim) {
     return {dtype, num_kv_heads, head_dim, dtype == KvDType::kF32 ? 1 : 2};
   }
 
-  constexpr size_t element_bytes() const { return dtype == KvDType::kF32 ? 4 : 2; }
+  constexpr size_t element_bytes() const {
+    return dtype == KvDType::kF32 ? 4 : dtype == KvDType::kInt8 ? 1 : 2;
+  }
+  constexpr int32_t word_bytes() const {  // of `pack` elements
+    return pack * static_cast<int32_t>(element_bytes());
+  }
+  constexpr bool scaled() const { return dtype == KvDType::kInt8 || dtype == KvDType::kInt16; }
+  // Of a scaled type. int16 stays at 12 bits, so that sums of 256 products with 12 bits more fit in
+  // 32.
+  constexpr int32_t max_integer() const { return dtype == KvDType::kInt8 ? 127 : 2047; }
   constexpr size_t tile_elements() const { return static_cast<size_t>(head_dim) * kBlockTokens; }
   constexpr size_t tile_bytes() const {
     return tile_elements() * element_bytes();
   }  // multiple of 64
   constexpr size_t block_bytes() const {  // of one layer
-    return static_cast<size_t>(num_kv_heads) * 2 * tile_bytes();
+    return static_cast<size_t>(num_kv_heads) * head_bytes();
   }
+  constexpr size_t scale_bytes() const { return scaled() ? kBlockTokens * sizeof(uint16_t) : 0; }
+  constexpr size_t head_bytes() const { return 2 * (tile_bytes() + scale_bytes()); }
   constexpr size_t bytes_per_token() const { return block_bytes() / kBlockTokens; }  // of one layer
 
-  // Bytes from the start of a layer's pool to a head's K tile; the V tile follows it.
+  // Bytes from the start of a layer's pool to a head's K tile; the V tile follows it, then the
+  // scales of K and of V.
   constexpr size_t KTileOffset(BlockId block, int32_t kv_head) const {
-    return static_cast<size_t>(block) * block_bytes() +
-           static_cast<size_t>(kv_head) * 2 * tile_bytes();
+    return static_cast<size_t>(block) * block_bytes() + static_cast<size_t>(kv_head) * head_bytes();
   }
   constexpr size_t VTileOffset(BlockId block, int32_t kv_head) const {
     return KTileOffset(block, kv_head) + tile_bytes();
   }
+  // Scales from the start of their tile.
+  constexpr size_t KScaleOffset() const { return 2 * tile_bytes(); }
+  constexpr size_t VScaleOffset() const { return tile_bytes() + scale_bytes(); }
 
   // Width of the V panel that starts at dim `panel * kPanelDims`, and the number of panels.
   constexpr int32_t num_panels() const { return (head_dim + kPanelDims - 1) / kPanelDims; }
@@ -80,6 +99,13 @@ struct KvLayerView {
   }
   std::byte* VTile(BlockId block, int32_t kv_head) const {
     return data + layout.VTileOffset(block, kv_head);
+  }
+  // [64] bf16; only where layout.scaled().
+  uint16_t* KScales(BlockId block, int32_t kv_head) const {
+    return reinterpret_cast<uint16_t*>(KTile(block, kv_head) + layout.KScaleOffset());
+  }
+  uint16_t* VScales(BlockId block, int32_t kv_head) const {
+    return reinterpret_cast<uint16_t*>(VTile(block, kv_head) + layout.VScaleOffset());
   }
 };
 

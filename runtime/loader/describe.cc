@@ -60,10 +60,12 @@ Json CostJson(const ModelConfig& c, const ModelWeights& w) {
                         static_cast<uint64_t>(c.vocab_size) * static_cast<uint64_t>(c.hidden_size);
   const uint64_t kv = uint64_t{2} * static_cast<uint64_t>(c.num_layers) *
                       static_cast<uint64_t>(c.num_kv_heads) * static_cast<uint64_t>(c.head_dim);
+  const uint64_t scales = kv / static_cast<uint64_t>(c.head_dim) * 2;  // one bf16 per head
   return {{"weight_bytes", w.bytes},
           {"weight_bytes_per_token", w.bytes_per_token},
           {"macs_per_token", macs},
-          {"kv_bytes_per_token", {{"bf16", 2 * kv}, {"f32", 4 * kv}}}};
+          {"kv_bytes_per_token",
+           {{"bf16", 2 * kv}, {"f32", 4 * kv}, {"int8", kv + scales}, {"int16", 2 * kv + scales}}}};
 }
 
 Json TypesJson(const GgufHeader& gguf) {

@@ -56,8 +56,8 @@ void AddFlags(CLI::App& app, BenchFlags* flags) {
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--repetitions", flags->repetitions, "runs of each case")
       ->check(CLI::Range(1, 100));
-  app.add_option("--kv-dtype", flags->kv_dtype, "bf16 or f32")
-      ->check(CLI::IsMember({"bf16", "f32"}));
+  app.add_option("--kv-dtype", flags->kv_dtype, "bf16, f32, int8 or int16")
+      ->check(CLI::IsMember({"bf16", "f32", "int8", "int16"}));
   app.add_option("--baseline", flags->baseline.other,
                  "executable of another build: run both in turns and compare");
   app.add_option("--tolerance", flags->baseline.tolerance,
@@ -189,7 +189,9 @@ BenchEngineOptions EngineOptions(const BenchFlags& flags) {
   options.max_seqs = most;
   options.num_blocks = std::max(most * BlocksFor(flags.prompt_tokens + flags.output_tokens + 1),
                                 BlocksFor(flags.prefill_tokens + 1));
-  options.kv_dtype = flags.kv_dtype == "f32" ? KvDType::kF32 : KvDType::kBF16;
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
+    if (flags.kv_dtype == KvDTypeName(dtype)) options.kv_dtype = dtype;
+  }
   return options;
 }
 

@@ -20,7 +20,7 @@ class App;
 namespace quire {
 
 enum class ReflectionMode : uint8_t { kAuto, kOn, kOff };
-enum class KvDtype : uint8_t { kAuto, kF32, kBf16 };
+enum class KvDtype : uint8_t { kAuto, kF32, kBf16, kInt8, kInt16 };
 
 struct ServerConfig {
   std::string model;          // file; required

@@ -73,13 +73,14 @@ struct Bench {
 };
 
 // Arguments: rows per KV head (group 3: tokens * 3, or one query of `group` heads), streamed,
-// products.
+// products, arithmetic (1 f32, 2 bf16).
 void BM_Tile(benchmark::State& state) {
   const int32_t rows = static_cast<int32_t>(state.range(0));
   const bool streamed = state.range(1) != 0;
   AttentionOptions options;
   options.products = static_cast<AttentionProducts>(state.range(2));
   options.kv_dtype = static_cast<KvDType>(state.range(3));
+  options.arithmetic = static_cast<AttentionArithmetic>(state.range(4));
   options.shape = {.num_heads = rows, .num_kv_heads = 1, .head_dim = 64, .scale = 0.125f};
   const int32_t context = 256, seqs = streamed ? 2048 : 1;
   Bench bench(options, seqs, context, 1);
@@ -94,10 +95,12 @@ void BM_Tile(benchmark::State& state) {
                          benchmark::Counter::kIsRate);
 }
 BENCHMARK(BM_Tile)
-    ->ArgNames({"rows", "streamed", "products", "dtype"})
-    ->ArgsProduct({{1, 3, 6, 8, 12, 16, 24, 48}, {0}, {0, 1}, {1}})
-    ->ArgsProduct({{1, 3, 8}, {1}, {0, 1}, {1}})
-    ->ArgsProduct({{3, 12, 48}, {0}, {0, 1}, {0}});
+    ->ArgNames({"rows", "streamed", "products", "dtype", "arithmetic"})
+    ->ArgsProduct({{1, 3, 6, 8, 12, 16, 24, 48}, {0}, {0, 1}, {1}, {1, 2}})
+    ->ArgsProduct({{1, 3, 8}, {1}, {0, 1}, {1}, {1, 2}})
+    ->ArgsProduct({{1, 3, 6, 8, 12, 16, 24, 48}, {0}, {0}, {2, 3}, {1}})
+    ->ArgsProduct({{1, 3, 8}, {1}, {0}, {2, 3}, {1}})
+    ->ArgsProduct({{3, 12, 48}, {0}, {0, 1}, {0}, {1}});
 
 // The parts of a tile besides the products: softmax of `rows` rows, widening one bf16 tile.
 void BM_Softmax(benchmark::State& state) {
@@ -127,6 +130,8 @@ BENCHMARK(BM_Widen);
 // One layer of a decode step of SmolLM2 on one thread.
 void BM_DecodeLayer(benchmark::State& state) {
   AttentionOptions options;
+  options.kv_dtype = static_cast<KvDType>(state.range(2));
+  options.arithmetic = static_cast<AttentionArithmetic>(state.range(3));
   options.shape = kSmolLm2;
   Bench bench(options, static_cast<int32_t>(state.range(0)), static_cast<int32_t>(state.range(1)),
               1);
@@ -136,13 +141,16 @@ void BM_DecodeLayer(benchmark::State& state) {
       benchmark::Counter::kIsRate);
 }
 BENCHMARK(BM_DecodeLayer)
-    ->ArgNames({"batch", "context"})
-    ->ArgsProduct({{1, 8, 32}, {192, 1024}})
+    ->ArgNames({"batch", "context", "dtype", "arithmetic"})
+    ->ArgsProduct({{1, 8, 32}, {64, 192, 512, 4096}, {1}, {1, 2}})
+    ->ArgsProduct({{1, 8, 32}, {64, 192, 512, 4096}, {2, 3}, {1}})
     ->Unit(benchmark::kMicrosecond);
 
 // One layer of a prefill chunk of SmolLM2 on one thread, `rows` tokens that end at `context`.
 void BM_PrefillLayer(benchmark::State& state) {
   AttentionOptions options;
+  options.kv_dtype = static_cast<KvDType>(state.range(2));
+  options.arithmetic = static_cast<AttentionArithmetic>(state.range(3));
   options.shape = kSmolLm2;
   Bench bench(options, 1, static_cast<int32_t>(state.range(1)),
               static_cast<int32_t>(state.range(0)));
@@ -152,10 +160,11 @@ void BM_PrefillLayer(benchmark::State& state) {
       benchmark::Counter::kIsRate);
 }
 BENCHMARK(BM_PrefillLayer)
-    ->ArgNames({"rows", "context"})
-    ->Args({128, 128})
-    ->Args({128, 512})
-    ->Args({512, 512})
+    ->ArgNames({"rows", "context", "dtype", "arithmetic"})
+    ->ArgsProduct({{64}, {64, 192, 512, 4096}, {1}, {1, 2}})
+    ->ArgsProduct({{64}, {64, 192, 512, 4096}, {2, 3}, {1}})
+    ->ArgsProduct({{512}, {512}, {2, 3}, {1}})
+    ->ArgsProduct({{512}, {512}, {1}, {1, 2}})
     ->Unit(benchmark::kMicrosecond);
 
 // Appending K and V of one layer, per row.

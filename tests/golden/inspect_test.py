@@ -27,7 +27,8 @@ class Inspect(unittest.TestCase):
         self.assertTrue(j['model']['tied_embedding'])
         layer = 2 * (4 + 2) * 32 * 64 + 3 * 64 * 96
         self.assertEqual(j['cost']['macs_per_token'], 2 * layer + 261 * 64)
-        self.assertEqual(j['cost']['kv_bytes_per_token'], {'bf16': 2 * 2 * 2 * 32 * 2, 'f32': 2 * 2 * 2 * 32 * 4})
+        self.assertEqual(j['cost']['kv_bytes_per_token'], {'bf16': 2 * 2 * 2 * 32 * 2, 'f32': 2 * 2 * 2 * 32 * 4,
+                                                           'int8': 2 * 2 * 2 * (32 + 2), 'int16': 2 * 2 * 2 * (64 + 2)})
         self.assertEqual(len(j['tensors']), j['format']['tensors'])
         self.assertEqual(sum(t['bytes'] for t in j['tensors']), sum(t['bytes'] for t in j['types']))
         self.assertEqual(j['tokenizer']['eos'], {'id': 2, 'piece': '<|im_end|>'})

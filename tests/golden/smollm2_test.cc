@@ -15,6 +15,8 @@ namespace {
 // most this. Measured: 0.74 with f32 and 0.78 with bf16 keys and values when every activation is
 // rounded once, 0.47 when Q, K and V read what was left over as well.
 constexpr double kInt8Error = 0.8;
+// With int8 keys and values too. Measured: 0.98.
+constexpr double kInt8KvError = 1.1;
 
 double Cosine(std::span<const float> a, std::span<const float> b) {
   double dot = 0, aa = 0, bb = 0;
@@ -72,6 +74,7 @@ TEST_P(SmolLM2, NextTokenLogitsPointTheSameWay) {
 }
 
 TEST_P(SmolLM2, GreedyTokensAreTheReferencesBeyondTheInt8Error) {
+  const double stated = GetParam() == KvDType::kInt8 ? kInt8KvError : kInt8Error;
   size_t decided = 0, all = 0;
   double worst = 0;
   for (const nlohmann::json& c : golden_["cases"]) {
@@ -84,21 +87,21 @@ TEST_P(SmolLM2, GreedyTokensAreTheReferencesBeyondTheInt8Error) {
         const double moved = (ours[i].at(top[0]) - ours[i].at(top[k])) - (logits[0] - logits[k]);
         worst = std::max(worst, std::abs(moved));
       }
-      if (c["margin"][i].get<double>() <= kInt8Error) continue;
+      if (c["margin"][i].get<double>() <= stated) continue;
       ++decided;
       const auto best = static_cast<size_t>(std::ranges::max_element(ours[i]) - ours[i].begin());
       EXPECT_EQ(best, top[0]) << c["text"] << " position " << i;
     }
   }
-  EXPECT_LE(worst, kInt8Error);
+  EXPECT_LE(worst, stated);
   EXPECT_GE(decided * 2, all) << "the reference's margins decide most positions";
   RecordProperty("worst", std::to_string(worst));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kv, SmolLM2, testing::Values(KvDType::kF32, KvDType::kBF16),
-                         [](const auto& info) {
-                           return info.param == KvDType::kF32 ? "F32" : "BF16";
-                         });
+INSTANTIATE_TEST_SUITE_P(Kv, SmolLM2,
+                         testing::Values(KvDType::kF32, KvDType::kBF16, KvDType::kInt8,
+                                         KvDType::kInt16),
+                         [](const auto& info) { return std::string(KvDTypeName(info.param)); });
 
 }  // namespace
 }  // namespace quire

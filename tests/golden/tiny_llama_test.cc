@@ -56,6 +56,22 @@ TEST(TinyLlama, Bf16CacheStaysCloseToTheReference) {
   }
 }
 
+// int8 keys and values keep 7 bits of the largest element of their head.
+TEST(TinyLlama, Int8CacheStaysCloseToTheReference) {
+  for (const int32_t chunk : {1, 64}) {
+    const Difference d = Compare("tiny-f32", "tiny-f32.f32", KvDType::kInt8, chunk);
+    EXPECT_LE(d.relative, 2e-2) << "chunk " << chunk << ", largest " << d.largest;
+  }
+}
+
+// int16 keys and values keep 11 bits of it: no worse than bf16.
+TEST(TinyLlama, Int16CacheStaysCloseToTheReference) {
+  for (const int32_t chunk : {1, 64}) {
+    const Difference d = Compare("tiny-f32", "tiny-f32.f32", KvDType::kInt16, chunk);
+    EXPECT_LE(d.relative, 1e-2) << "chunk " << chunk << ", largest " << d.largest;
+  }
+}
+
 // Root mean square of a - b over that of b.
 double RelativeDistance(const std::vector<float>& a, const std::vector<float>& b) {
   double error = 0, power = 0;

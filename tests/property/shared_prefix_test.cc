@@ -220,7 +220,9 @@ TEST_P(SharedPrefix, SharedBlocksChangeNoBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kv, SharedPrefix, testing::Values(KvDType::kF32, KvDType::kBF16),
+INSTANTIATE_TEST_SUITE_P(Kv, SharedPrefix,
+                         testing::Values(KvDType::kF32, KvDType::kBF16, KvDType::kInt8,
+                                         KvDType::kInt16),
                          [](const auto& info) { return KvDTypeName(info.param); });
 
 }  // namespace

@@ -41,8 +41,9 @@ void LimitIsaOnce() {
 
 absl::Status ToStatus(dnnl_status_t status, const char* step, const BrgemmShape& s) {
   if (status == dnnl_success) return absl::OkStatus();
-  const std::string text = absl::StrCat("oneDNN brgemm ", s.m, "x", s.n, "x", s.k, ": ", step,
-                                        " failed with status ", static_cast<int>(status));
+  const std::string text =
+      absl::StrCat("oneDNN brgemm ", s.m, "x", s.n, "x", s.k, s.bf16 ? " bf16: " : ": ", step,
+                   " failed with status ", static_cast<int>(status));
   return status == dnnl_unimplemented ? absl::UnimplementedError(text)
                                       : absl::FailedPreconditionError(text);
 }
@@ -51,14 +52,16 @@ absl::Status ToStatus(dnnl_status_t status, const char* step, const BrgemmShape&
 
 absl::StatusOr<Brgemm> Brgemm::Create(const BrgemmShape& s) {
   // oneDNN does not look at the strides.
-  if (s.m < 1 || s.n < 1 || s.k < 1 || s.lda < s.k || s.ldb < s.n || s.ldc < s.n) {
+  if (s.m < 1 || s.n < 1 || s.k < 1 || s.lda < s.k || s.ldb < s.n || s.ldc < s.n ||
+      (s.bf16 && s.k % 2 != 0)) {
     return ToStatus(dnnl_invalid_arguments, "shape check", s);
   }
   LimitIsaOnce();
   Brgemm result;
   dnnl_brgemm_t handle = nullptr;
+  const dnnl_data_type_t type = s.bf16 ? dnnl_bf16 : dnnl_f32;
   absl::Status status = ToStatus(dnnl_brgemm_create(&handle, s.m, s.n, s.k, /*batch_size=*/1, s.lda,
-                                                    s.ldb, s.ldc, dnnl_f32, dnnl_f32, dnnl_f32),
+                                                    s.ldb, s.ldc, type, type, dnnl_f32),
                                  "create", s);
   if (!status.ok()) return status;
   result.handle_ = handle;
@@ -68,8 +71,8 @@ absl::StatusOr<Brgemm> Brgemm::Create(const BrgemmShape& s) {
   dnnl_pack_type_t pack = dnnl_pack_type_undef;
   if (status.ok())
     status = ToStatus(dnnl_brgemm_get_B_pack_type(handle, &pack), "get_B_pack_type", s);
-  if (status.ok() && pack != dnnl_pack_type_no_trans) {
-    status = absl::UnimplementedError("oneDNN brgemm wants f32 B packed");
+  if (status.ok() && pack != (s.bf16 ? dnnl_pack_type_pack32 : dnnl_pack_type_no_trans)) {
+    status = absl::UnimplementedError("oneDNN brgemm wants B packed in another way");
   }
   if (status.ok()) {
     status = ToStatus(dnnl_brgemm_get_scratchpad_size(handle, &result.scratch_bytes_),
@@ -84,7 +87,7 @@ Brgemm::~Brgemm() {
   if (handle_ != nullptr) dnnl_brgemm_destroy(static_cast<dnnl_brgemm_t>(handle_));
 }
 
-void Brgemm::Run(const float* a, const float* b, float* c, std::byte* scratch) const {
+void Brgemm::Run(const void* a, const void* b, float* c, std::byte* scratch) const {
   static constexpr dnnl_dim_t kOffsets[2] = {0, 0};
   const dnnl_status_t status =
       dnnl_brgemm_execute(static_cast<dnnl_brgemm_t>(handle_), a, b, kOffsets, c, scratch);

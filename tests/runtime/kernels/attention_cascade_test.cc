@@ -132,7 +132,7 @@ TEST(AttentionCascade, ChangesNoBitOfAnyVariant) {
 }
 
 TEST(AttentionCascade, ChangesNoBitForAnyShape) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
     for (int32_t group : {1, 2, 3, 7, 8, 16, 64}) {
       for (int32_t dim : {40, 64, 256}) {
         const AttentionShape shape = Shape(group, 1, dim);

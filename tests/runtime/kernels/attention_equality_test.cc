@@ -51,7 +51,7 @@ std::vector<IsaLevel> IsasHere() {
 
 TEST(AttentionEquality, EveryCodePathGivesTheSameBits) {
   for (const std::vector<Variant>& model : Models()) {
-    for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+    for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
       const AttentionWorld world({.shape = kShape, .dtype = dtype, .spec = Make(model, kShape)},
                                  {Seq(1, 300, 1), Seq(2, 70, 3), Seq(3, 290, 40)});
       AttentionOptions options = world.KernelOptions();

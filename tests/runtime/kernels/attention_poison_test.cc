@@ -23,23 +23,33 @@ bool AllFinite(const std::vector<float>& values) {
 }
 
 TEST(Attention, PermutedBlocksGiveTheSameBits) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (const AttentionMode& mode : AttentionModes()) {
+    SCOPED_TRACE(mode.name);
     const std::vector<float> expected =
-        AttentionWorld({.shape = kShape, .dtype = dtype}, kSeqs).Run();
+        AttentionWorld({.shape = kShape, .dtype = mode.dtype, .arithmetic = mode.arithmetic}, kSeqs)
+            .Run();
     for (uint32_t shuffle : {1u, 2u, 3u}) {
-      EXPECT_TRUE(SameBits(
-          AttentionWorld({.shape = kShape, .dtype = dtype, .shuffle = shuffle}, kSeqs).Run(),
-          expected));
+      EXPECT_TRUE(SameBits(AttentionWorld({.shape = kShape,
+                                           .dtype = mode.dtype,
+                                           .arithmetic = mode.arithmetic,
+                                           .shuffle = shuffle},
+                                          kSeqs)
+                               .Run(),
+                           expected));
     }
   }
 }
 
 TEST(Attention, StaleNaNInKeyTailsAndFreeBlocksVanishes) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (const AttentionMode& mode : AttentionModes()) {
+    SCOPED_TRACE(mode.name);
     for (AttentionProducts products : {AttentionProducts::kFastest, AttentionProducts::kUkernel,
                                        AttentionProducts::kSequential}) {
-      const AttentionWorld clean({.shape = kShape, .dtype = dtype}, kSeqs);
-      const AttentionWorld poisoned({.shape = kShape, .dtype = dtype, .fill = kNaN}, kSeqs);
+      const AttentionWorld clean(
+          {.shape = kShape, .dtype = mode.dtype, .arithmetic = mode.arithmetic}, kSeqs);
+      const AttentionWorld poisoned(
+          {.shape = kShape, .dtype = mode.dtype, .arithmetic = mode.arithmetic, .fill = kNaN},
+          kSeqs);
       AttentionOptions options = clean.KernelOptions();
       options.products = products;
       const std::vector<float> expected = clean.Run(options);

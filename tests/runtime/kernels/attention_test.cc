@@ -18,70 +18,70 @@ AttentionShape Shape(int32_t heads, int32_t kv_heads, int32_t dim) {
           .scale = 1.0f / std::sqrt(static_cast<float>(dim))};
 }
 
-// Two f32 evaluations of one formula: sums of up to 1000 products differ in order, exp in 2 ulp.
-// Relative to the largest |v|, which bounds every output.
-constexpr float kTolerance = 2e-5f;
-
-void ExpectNearReference(const AttentionWorld& world, const std::vector<float>& out) {
+void ExpectNearReference(const AttentionWorld& world, const std::vector<float>& out,
+                         float tolerance) {
   const std::vector<float> expected = world.Reference();
   float worst = 0;
   for (size_t i = 0; i < out.size(); ++i) {
     const float error = std::abs(out[i] - expected[i]);
     if (!(error <= worst)) worst = error;  // a NaN sticks
   }
-  EXPECT_LE(worst, kTolerance * world.max_abs_v());
+  EXPECT_LE(worst, tolerance * world.max_abs_v());
 }
 
 std::vector<IsaLevel> IsasHere() {
   std::vector<IsaLevel> isas = {IsaLevel::kScalar};
   if (ActiveIsa() >= IsaLevel::kAvx2) isas.push_back(IsaLevel::kAvx2);
   if (ActiveIsa() >= IsaLevel::kAvx512) isas.push_back(IsaLevel::kAvx512);
+  if (ActiveIsa() >= IsaLevel::kAvx512Bf16) isas.push_back(IsaLevel::kAvx512Bf16);
   return isas;
 }
 
 TEST(Attention, MatchesReferenceForEveryGroupAndHeadSize) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (const AttentionMode& mode : AttentionModes()) {
     for (int32_t group : {1, 2, 3, 4, 7, 8, 50}) {
       for (int32_t dim : {32, 40, 64, 80, 96, 128, 256}) {
-        SCOPED_TRACE(absl::StrCat(KvDTypeName(dtype), " group ", group, " dim ", dim));
+        SCOPED_TRACE(absl::StrCat(mode.name, " group ", group, " dim ", dim));
         const AttentionWorld world(
-            {.shape = Shape(2 * group, 2, dim), .dtype = dtype},
+            {.shape = Shape(2 * group, 2, dim), .dtype = mode.dtype, .arithmetic = mode.arithmetic},
             {{.id = 1, .kv_len = 70, .rows = 1}, {.id = 2, .kv_len = 133, .rows = 17}});
-        ExpectNearReference(world, world.Run());
+        ExpectNearReference(world, world.Run(), mode.tolerance);
       }
     }
   }
 }
 
 TEST(Attention, PagedMatchesReferenceAcrossBlockEdges) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (const AttentionMode& mode : AttentionModes()) {
     for (int32_t context : {1, 63, 64, 65, 255, 256, 257, 1000}) {
       for (int32_t rows : {1, 2, 15, 16, 17, 64, 128}) {
         if (rows > context) continue;
-        SCOPED_TRACE(absl::StrCat(KvDTypeName(dtype), " context ", context, " rows ", rows));
-        const AttentionWorld world({.shape = Shape(3, 1, 64), .dtype = dtype},
-                                   {{.id = 7, .kv_len = context, .rows = rows}});
-        ExpectNearReference(world, world.Run());
+        SCOPED_TRACE(absl::StrCat(mode.name, " context ", context, " rows ", rows));
+        const AttentionWorld world(
+            {.shape = Shape(3, 1, 64), .dtype = mode.dtype, .arithmetic = mode.arithmetic},
+            {{.id = 7, .kv_len = context, .rows = rows}});
+        ExpectNearReference(world, world.Run(), mode.tolerance);
       }
     }
   }
 }
 
 TEST(Attention, EveryCodePathGivesTheSameBits) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (const AttentionMode& mode : AttentionModes()) {
     for (const AttentionShape& shape :
          {Shape(9, 3, 64), Shape(4, 4, 80), Shape(8, 1, 128), Shape(2, 1, 40)}) {
-      const AttentionWorld world({.shape = shape, .dtype = dtype},
-                                 {{.id = 1, .kv_len = 300, .rows = 1},
-                                  {.id = 2, .kv_len = 70, .rows = 3},
-                                  {.id = 3, .kv_len = 290, .rows = 40}});
+      const AttentionWorld world(
+          {.shape = shape, .dtype = mode.dtype, .arithmetic = mode.arithmetic},
+          {{.id = 1, .kv_len = 300, .rows = 1},
+           {.id = 2, .kv_len = 70, .rows = 3},
+           {.id = 3, .kv_len = 290, .rows = 40}});
       AttentionOptions options = world.KernelOptions();
       options.products = AttentionProducts::kSequential;
       const std::vector<float> expected = world.Run(options);
       for (IsaLevel isa : IsasHere()) {
         for (AttentionProducts products :
              {AttentionProducts::kFastest, AttentionProducts::kUkernel}) {
-          SCOPED_TRACE(absl::StrCat(KvDTypeName(dtype), " dim ", shape.head_dim, " ",
+          SCOPED_TRACE(absl::StrCat(mode.name, " dim ", shape.head_dim, " ",
                                     std::string(IsaName(isa)), " products ",
                                     static_cast<int>(products)));
           options.isa = isa;
@@ -94,59 +94,89 @@ TEST(Attention, EveryCodePathGivesTheSameBits) {
 }
 
 TEST(Attention, ChunksGiveTheSameBitsAsOneShot) {
-  const WorldOptions options = {.shape = Shape(9, 3, 64)};
-  constexpr int32_t kTokens = 530;
-  const AttentionWorld whole(options, {{.id = 5, .kv_len = kTokens, .rows = kTokens}});
-  const std::vector<float> expected = whole.Run();
-  for (int32_t chunk : {1, 17, 64, 100}) {
-    std::vector<float> got;
-    for (int32_t begin = 0; begin < kTokens; begin += chunk) {
-      const int32_t end = std::min(begin + chunk, kTokens);
-      if (chunk == 1 && begin % 29 != 0 && begin != 255 &&
-          begin != 256) {  // a sample of decode steps
-        got.insert(got.end(), expected.begin() + begin * whole.width(),
-                   expected.begin() + end * whole.width());
-        continue;
+  for (const AttentionMode& mode : AttentionModes()) {
+    SCOPED_TRACE(mode.name);
+    const WorldOptions options = {
+        .shape = Shape(9, 3, 64), .dtype = mode.dtype, .arithmetic = mode.arithmetic};
+    constexpr int32_t kTokens = 530;
+    const AttentionWorld whole(options, {{.id = 5, .kv_len = kTokens, .rows = kTokens}});
+    const std::vector<float> expected = whole.Run();
+    for (int32_t chunk : {1, 17, 64, 100}) {
+      std::vector<float> got;
+      for (int32_t begin = 0; begin < kTokens; begin += chunk) {
+        const int32_t end = std::min(begin + chunk, kTokens);
+        if (chunk == 1 && begin % 29 != 0 && begin != 255 &&
+            begin != 256) {  // a sample of decode steps
+          got.insert(got.end(), expected.begin() + begin * whole.width(),
+                     expected.begin() + end * whole.width());
+          continue;
+        }
+        const std::vector<float> part =
+            AttentionWorld(options, {{.id = 5, .kv_len = end, .rows = end - begin}}).Run();
+        got.insert(got.end(), part.begin(), part.end());
       }
-      const std::vector<float> part =
-          AttentionWorld(options, {{.id = 5, .kv_len = end, .rows = end - begin}}).Run();
-      got.insert(got.end(), part.begin(), part.end());
+      EXPECT_TRUE(SameBits(got, expected)) << "chunk " << chunk;
     }
-    EXPECT_TRUE(SameBits(got, expected)) << "chunk " << chunk;
   }
 }
 
 TEST(Attention, RowsDoNotDependOnBatchMates) {
-  const WorldOptions options = {.shape = Shape(9, 3, 64)};
-  const std::vector<WorldSeq> seqs = {{.id = 1, .kv_len = 1, .rows = 1},
-                                      {.id = 2, .kv_len = 257, .rows = 1},
-                                      {.id = 3, .kv_len = 700, .rows = 1},
-                                      {.id = 4, .kv_len = 90, .rows = 90},
-                                      {.id = 5, .kv_len = 65, .rows = 7}};
-  const AttentionWorld together(options, seqs);
-  const std::vector<float> out = together.Run();
-  for (int32_t i = 0; i < static_cast<int32_t>(seqs.size()); ++i) {
-    EXPECT_TRUE(SameBits(together.RowsOf(out, i), AttentionWorld(options, {seqs[i]}).Run()))
-        << "sequence " << i;
+  for (const AttentionMode& mode : AttentionModes()) {
+    SCOPED_TRACE(mode.name);
+    const WorldOptions options = {
+        .shape = Shape(9, 3, 64), .dtype = mode.dtype, .arithmetic = mode.arithmetic};
+    const std::vector<WorldSeq> seqs = {{.id = 1, .kv_len = 1, .rows = 1},
+                                        {.id = 2, .kv_len = 257, .rows = 1},
+                                        {.id = 3, .kv_len = 700, .rows = 1},
+                                        {.id = 4, .kv_len = 90, .rows = 90},
+                                        {.id = 5, .kv_len = 65, .rows = 7}};
+    const AttentionWorld together(options, seqs);
+    const std::vector<float> out = together.Run();
+    for (int32_t i = 0; i < static_cast<int32_t>(seqs.size()); ++i) {
+      EXPECT_TRUE(SameBits(together.RowsOf(out, i), AttentionWorld(options, {seqs[i]}).Run()))
+          << "sequence " << i;
+    }
   }
 }
 
 TEST(Attention, WorkersAndSplitsDoNotChangeBits) {
-  for (int32_t rows : {1, 5, 40}) {
-    const AttentionWorld world({.shape = Shape(9, 3, 64)}, {{.id = 1, .kv_len = 1200, .rows = rows},
-                                                            {.id = 2, .kv_len = 40, .rows = 1}});
-    AttentionOptions options = world.KernelOptions();
-    options.split_long_items = false;
-    const std::vector<float> expected = world.Run(options);
-    for (int32_t workers : {1, 2, 3, 8}) {
-      for (bool split : {false, true}) {
-        options.workers = workers;
-        options.split_long_items = split;
-        EXPECT_TRUE(SameBits(world.Run(options), expected))
-            << workers << " workers, split " << split << ", rows " << rows;
+  for (const AttentionMode& mode : AttentionModes()) {
+    SCOPED_TRACE(mode.name);
+    for (int32_t rows : {1, 5, 40}) {
+      const AttentionWorld world(
+          {.shape = Shape(9, 3, 64), .dtype = mode.dtype, .arithmetic = mode.arithmetic},
+          {{.id = 1, .kv_len = 1200, .rows = rows}, {.id = 2, .kv_len = 40, .rows = 1}});
+      AttentionOptions options = world.KernelOptions();
+      options.split_long_items = false;
+      const std::vector<float> expected = world.Run(options);
+      for (int32_t workers : {1, 2, 3, 8}) {
+        for (bool split : {false, true}) {
+          options.workers = workers;
+          options.split_long_items = split;
+          EXPECT_TRUE(SameBits(world.Run(options), expected))
+              << workers << " workers, split " << split << ", rows " << rows;
+        }
       }
     }
   }
+}
+
+TEST(Attention, Bf16ProductsNeedABf16CacheAndTheLevel) {
+  const AttentionWorld world({.shape = Shape(3, 1, 64)}, {{.id = 1, .kv_len = 3, .rows = 1}});
+  AttentionOptions options = world.KernelOptions();
+  const auto uses_bf16 = [&] {
+    return AttentionKernel::Create(options).value()->uses_bf16_products();
+  };
+  EXPECT_FALSE(uses_bf16());
+  options.arithmetic = AttentionArithmetic::kBF16;
+  EXPECT_TRUE(uses_bf16());
+  options.kv_dtype = KvDType::kF32;
+  EXPECT_FALSE(uses_bf16());
+  options.kv_dtype = KvDType::kBF16;
+  options.arithmetic = AttentionArithmetic::kBest;
+  EXPECT_EQ(uses_bf16(), HasFastBf16Dot());
+  options.isa = std::min(ActiveIsa(), IsaLevel::kAvx512);
+  EXPECT_FALSE(uses_bf16());
 }
 
 TEST(Attention, OneKernelServesManyLayersAndSteps) {

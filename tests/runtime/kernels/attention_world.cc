@@ -23,6 +23,21 @@ constexpr int32_t kEncoderIds = 1000;  // the encoder of sequence id has the dat
 
 }  // namespace
 
+std::vector<AttentionMode> AttentionModes() {
+  // Two f32 evaluations of one formula: sums of up to 1000 products differ in order, exp in 2 ulp.
+  constexpr float kF32Tolerance = 2e-5f;
+  // Queries and weights rounded to 8 bits.
+  constexpr float kBf16Tolerance = 2e-2f;
+  // Queries rounded to 15 bits of their largest element, weights likewise.
+  constexpr float kIntTolerance = 3e-4f;
+  constexpr float kInt16Tolerance = 1e-3f;  // queries of 256 dims keep 12
+  return {{KvDType::kF32, AttentionArithmetic::kF32, kF32Tolerance, "f32"},
+          {KvDType::kBF16, AttentionArithmetic::kF32, kF32Tolerance, "bf16"},
+          {KvDType::kBF16, AttentionArithmetic::kBF16, kBf16Tolerance, "bf16 products"},
+          {KvDType::kInt8, AttentionArithmetic::kF32, kIntTolerance, "int8"},
+          {KvDType::kInt16, AttentionArithmetic::kF32, kInt16Tolerance, "int16"}};
+}
+
 AttentionWorld::AttentionWorld(const WorldOptions& options, const std::vector<WorldSeq>& seqs)
     : options_(options) {
   int32_t blocks = 3, rows = 0;  // some stay free
@@ -62,7 +77,7 @@ void AttentionWorld::CreatePool(int32_t blocks) {
     const size_t count = pool_.bytes() / 4;
     uint32_t bits;
     std::memcpy(&bits, &options_.fill, sizeof(bits));
-    if (options_.dtype == KvDType::kBF16) bits = (bits >> 16) | (bits & 0xffff0000u);
+    if (options_.dtype != KvDType::kF32) bits = (bits >> 16) | (bits & 0xffff0000u);
     uint32_t* words = reinterpret_cast<uint32_t*>(pool_.Layer(0).data);
     std::fill_n(words, std::min(count, layout.block_bytes() * blocks / 4), bits);
   }
@@ -147,6 +162,7 @@ AttentionOptions AttentionWorld::KernelOptions() const {
   AttentionOptions options;
   options.shape = options_.shape;
   options.kv_dtype = options_.dtype;
+  options.arithmetic = options_.arithmetic;
   options.max_rows = static_cast<int32_t>(q_.size()) / width();
   options.max_seqs = static_cast<int32_t>(seqs_.size());
   for (const SeqSpan& seq : seqs_)

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct WorldSeq {
 struct WorldOptions {
   AttentionShape shape;
   KvDType dtype = KvDType::kBF16;
+  AttentionArithmetic arithmetic = AttentionArithmetic::kF32;
   float fill = 0.0f;     // of the whole pool before anything is appended
   uint32_t shuffle = 0;  // != 0: block ids in this order
   AttentionSpec spec = {};
@@ -93,6 +95,16 @@ class AttentionWorld {
   AttentionFacts facts_;
   float max_abs_v_ = 0;
 };
+
+// What the KV cache holds and what the products are computed in. Every pair that runs here.
+struct AttentionMode {
+  KvDType dtype;
+  AttentionArithmetic arithmetic;
+  // Of the kernel against plain f32 loops, relative to the largest |v|, which bounds every output.
+  float tolerance;
+  std::string name;
+};
+std::vector<AttentionMode> AttentionModes();
 
 // Equal bits; NaN equals NaN.
 inline bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {

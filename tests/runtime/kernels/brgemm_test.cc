@@ -112,7 +112,7 @@ TEST_F(BrgemmTest, StartUpSelfTestAcceptsThisProcessor) {
     AttentionUkernels ukernels;
     ASSERT_TRUE(ukernels
                     .Generate(KvLayout::Make(KvDType::kBF16, 1, dim), QueryTiling::Make(3), 12,
-                              (dim + 15) / 16 * 16)
+                              (dim + 15) / 16 * 16, false)
                     .ok());
     EXPECT_TRUE(ukernels.EqualSequentialFma()) << dim;
     EXPECT_TRUE(ukernels.HasShortTiles(48));

@@ -1,20 +1,31 @@
 #include "runtime/kernels/kv_append.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "runtime/kernels/kv_append_rows.h"
 #include "runtime/kv_cache/kv_pool.h"
+#include "runtime/tensor/half.h"
 
 namespace quire {
 namespace {
 
-float Read(const KvLayout& layout, const std::byte* tile, size_t index) {
+// Of a scaled type, `scale` is that of the element's token.
+float Read(const KvLayout& layout, const std::byte* tile, size_t index, uint16_t scale) {
+  if (layout.dtype == KvDType::kInt8)
+    return static_cast<float>(static_cast<int8_t>(tile[index])) * BFloat16ToFloat(scale);
+  if (layout.dtype == KvDType::kInt16) {
+    int16_t integer;
+    std::memcpy(&integer, tile + 2 * index, 2);
+    return static_cast<float>(integer) * BFloat16ToFloat(scale);
+  }
   if (layout.dtype == KvDType::kF32) {
     float value;
     std::memcpy(&value, tile + 4 * index, 4);
@@ -25,10 +36,24 @@ float Read(const KvLayout& layout, const std::byte* tile, size_t index) {
   return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
 }
 
-float Stored(KvDType dtype, float value) {
-  if (dtype == KvDType::kF32) return value;
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  return std::bit_cast<float>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u);
+float ReadK(const KvLayerView& kv, BlockId block, int32_t head, int32_t token, int32_t dim) {
+  return Read(kv.layout, kv.KTile(block, head), kv.layout.KIndex(token, dim),
+              kv.layout.scaled() ? kv.KScales(block, head)[token] : uint16_t{0});
+}
+float ReadV(const KvLayerView& kv, BlockId block, int32_t head, int32_t token, int32_t dim) {
+  return Read(kv.layout, kv.VTile(block, head), kv.layout.VIndex(token, dim),
+              kv.layout.scaled() ? kv.VScales(block, head)[token] : uint16_t{0});
+}
+
+// `value` as stored, an element of `row`.
+float Stored(const KvLayout& layout, float value, std::span<const float> row) {
+  if (layout.dtype == KvDType::kF32) return value;
+  if (layout.dtype == KvDType::kBF16) return BFloat16ToFloat(FloatToBFloat16(value));
+  float amax = 0;
+  for (float x : row) amax = std::max(amax, std::abs(x));
+  const uint32_t bits = std::bit_cast<uint32_t>(amax / static_cast<float>(layout.max_integer()));
+  const float scale = std::bit_cast<float>((bits + 0xffff) & 0xffff0000u);
+  return std::rint(value * (1 / scale)) * scale;
 }
 
 struct Fixture {
@@ -59,14 +84,15 @@ void ExpectRowsStored(const Fixture& f) {
   const KvLayout& layout = f.pool.layout();
   for (size_t row = 0; row < f.slots.size(); ++row) {
     for (int32_t head = 0; head < layout.num_kv_heads; ++head) {
-      const std::byte* k = f.pool.Layer(0).KTile(BlockOf(f.slots[row]), head);
-      const std::byte* v = f.pool.Layer(0).VTile(BlockOf(f.slots[row]), head);
+      const int32_t token = OffsetOf(f.slots[row]);
+      const size_t start = row * f.width + head * layout.head_dim;
+      const std::span k = std::span(f.k).subspan(start, layout.head_dim);
+      const std::span v = std::span(f.v).subspan(start, layout.head_dim);
       for (int32_t dim = 0; dim < layout.head_dim; ++dim) {
-        const size_t source = row * f.width + head * layout.head_dim + dim;
-        const int32_t token = OffsetOf(f.slots[row]);
-        ASSERT_EQ(Read(layout, k, layout.KIndex(token, dim)), Stored(layout.dtype, f.k[source]))
+        const BlockId block = BlockOf(f.slots[row]);
+        ASSERT_EQ(ReadK(f.pool.Layer(0), block, head, token, dim), Stored(layout, k[dim], k))
             << "row " << row << " dim " << dim;
-        ASSERT_EQ(Read(layout, v, layout.VIndex(token, dim)), Stored(layout.dtype, f.v[source]))
+        ASSERT_EQ(ReadV(f.pool.Layer(0), block, head, token, dim), Stored(layout, v[dim], v))
             << "row " << row << " dim " << dim;
       }
     }
@@ -74,7 +100,7 @@ void ExpectRowsStored(const Fixture& f) {
 }
 
 TEST(KvAppend, WritesEachRowIntoItsSlot) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
     for (int32_t dim : {32, 40, 64, 80, 128}) {
       std::vector<int32_t> slots;
       for (int32_t i = 0; i < 64; ++i) slots.push_back(2 * 64 + i);  // a whole block
@@ -92,7 +118,7 @@ TEST(KvAppend, WritesEachRowIntoItsSlot) {
 }
 
 TEST(KvAppend, OpeningABlockZeroesTheValuesItDoesNotWrite) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
     for (int32_t count : {1, 2, 7, 8, 63, 64}) {
       for (int32_t dim : {40, 64, 80}) {
         std::vector<int32_t> slots;
@@ -101,12 +127,9 @@ TEST(KvAppend, OpeningABlockZeroesTheValuesItDoesNotWrite) {
         AppendKv(f.pool.Layer(0), f.rows(),
                  {.row_begin = 0, .row_end = count, .head_begin = 0, .head_end = 1});
         ExpectRowsStored(f);
-        const KvLayout& layout = f.pool.layout();
         for (int32_t token = count; token < 64; ++token) {
           for (int32_t d = 0; d < dim; ++d) {
-            ASSERT_EQ(Read(layout, f.pool.Layer(0).VTile(BlockId{1}, 0), layout.VIndex(token, d)),
-                      0.0f)
-                << "token " << token;
+            ASSERT_EQ(ReadV(f.pool.Layer(0), BlockId{1}, 0, token, d), 0.0f) << "token " << token;
           }
         }
       }
@@ -117,7 +140,7 @@ TEST(KvAppend, OpeningABlockZeroesTheValuesItDoesNotWrite) {
 // Any split of rows and heads over workers, in any order, stores the same bytes: no call writes
 // what is not its own.
 TEST(KvAppend, PartsInAnyOrderStoreTheSameBytes) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
     std::vector<int32_t> slots;
     for (int32_t i = 0; i < 37; ++i) slots.push_back(64 + i);
     const Fixture whole = Make(dtype, 2, 64, slots), parts = Make(dtype, 2, 64, slots);
@@ -141,17 +164,14 @@ TEST(KvAppend, PartsInAnyOrderStoreTheSameBytes) {
 }
 
 TEST(KvAppend, LeavesOtherTokensOfAnOpenBlockAlone) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
     const Fixture f = Make(dtype, 1, 64, {64 + 5, 64 + 6, 64 + 7});
     AppendKv(f.pool.Layer(0), f.rows(),
              {.row_begin = 0, .row_end = 3, .head_begin = 0, .head_end = 1});
     ExpectRowsStored(f);
-    const KvLayout& layout = f.pool.layout();
     for (int32_t token : {0, 4, 8, 63}) {
-      EXPECT_TRUE(
-          std::isnan(Read(layout, f.pool.Layer(0).KTile(BlockId{1}, 0), layout.KIndex(token, 11))));
-      EXPECT_TRUE(
-          std::isnan(Read(layout, f.pool.Layer(0).VTile(BlockId{1}, 0), layout.VIndex(token, 11))));
+      EXPECT_TRUE(std::isnan(ReadK(f.pool.Layer(0), BlockId{1}, 0, token, 11)));
+      EXPECT_TRUE(std::isnan(ReadV(f.pool.Layer(0), BlockId{1}, 0, token, 11)));
     }
   }
 }
@@ -168,9 +188,7 @@ TEST(KvAppendRows, EveryInstructionSetRoundsAlike) {
   std::vector<uint32_t> expected(count);
   for (int32_t i = 0; i < count; ++i) {
     const uint32_t bits = std::bit_cast<uint32_t>(values[i]);
-    const uint32_t half = std::isnan(values[i])
-                              ? (bits >> 16 | 0x40)
-                              : std::bit_cast<uint32_t>(Stored(KvDType::kBF16, values[i])) >> 16;
+    const uint32_t half = std::isnan(values[i]) ? (bits >> 16 | 0x40) : FloatToBFloat16(values[i]);
     expected[i] = half;
   }
   for (IsaLevel isa : {IsaLevel::kScalar, IsaLevel::kAvx2, IsaLevel::kAvx512}) {
@@ -198,10 +216,7 @@ TEST(KvAppend, RoundsToNearestEvenAndKeepsNaNAndInfinity) {
   for (size_t i = 0; i < given.size(); ++i) f.k[i] = std::bit_cast<float>(given[i]);
   AppendKv(f.pool.Layer(0), f.rows(),
            {.row_begin = 0, .row_end = 1, .head_begin = 0, .head_end = 1});
-  const auto at = [&](int32_t dim) {
-    return Read(f.pool.layout(), f.pool.Layer(0).KTile(BlockId{0}, 0),
-                f.pool.layout().KIndex(0, dim));
-  };
+  const auto at = [&](int32_t dim) { return ReadK(f.pool.Layer(0), BlockId{0}, 0, 0, dim); };
   EXPECT_EQ(at(0), std::bit_cast<float>(0x3f800000));  // tie to even
   EXPECT_EQ(at(1), std::bit_cast<float>(0x3f820000));
   EXPECT_EQ(at(2), std::bit_cast<float>(0x3f810000));
@@ -210,6 +225,39 @@ TEST(KvAppend, RoundsToNearestEvenAndKeepsNaNAndInfinity) {
   EXPECT_TRUE(std::isnan(at(5)));
   EXPECT_EQ(at(6), 0.0f);
   EXPECT_EQ(std::bit_cast<uint32_t>(at(7)), 0x80000000u);
+}
+
+// Largest, tiny and non-finite rows; every instruction set alike, at every vector length.
+TEST(KvAppendRows, EveryInstructionSetQuantizesAlike) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const KvAppendRows& scalar = KvAppendRowsFor(IsaLevel::kScalar);
+  for (IsaLevel isa : {IsaLevel::kScalar, IsaLevel::kAvx2, IsaLevel::kAvx512}) {
+    if (isa > DetectedIsa()) continue;
+    const KvAppendRows& rows = KvAppendRowsFor(isa);
+    std::mt19937 rng(9);
+    std::normal_distribution<float> normal;
+    for (int32_t limit : {127, 2047})
+      for (int32_t count : {2, 16, 40, 64, 70, 256}) {
+        for (float scale : {1.0f, 1e-20f, 1e36f, 1e-31f, 0.0f, 1e-40f}) {
+          std::vector<float> x(count);
+          for (float& value : x) value = scale * normal(rng);
+          std::vector<int16_t> q(count + 1, 99), expected(count + 1, 99);
+          const uint16_t got = rows.quantize(x.data(), count, limit, q.data());
+          EXPECT_EQ(got, scalar.quantize(x.data(), count, limit, expected.data()));
+          EXPECT_EQ(q, expected);
+          const float step = BFloat16ToFloat(got);
+          EXPECT_EQ(step == 0.0f, scale < 1e-30f) << scale;
+          for (int32_t i = 0; i < count && step > 0; ++i)
+            EXPECT_LE(std::abs(x[i] - static_cast<float>(q[i]) * step), 0.5001f * step);
+          for (float bad : {inf, -inf, std::nanf("")}) {
+            x[count - 1] = bad;
+            EXPECT_TRUE(
+                std::isnan(BFloat16ToFloat(rows.quantize(x.data(), count, limit, q.data()))));
+            EXPECT_EQ(std::count(q.begin(), q.end(), 0), count);
+          }
+        }
+      }
+  }
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace quire {
 namespace {
 
 TEST(KvLayout, EachElementHasItsOwnPlaceInTheTile) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
     for (int32_t dim : {2, 32, 40, 64, 80, 96, 128, 256}) {
       const KvLayout layout = KvLayout::Make(dtype, 2, dim);
       std::set<size_t> k, v;
@@ -41,10 +41,24 @@ TEST(KvLayout, PairsAreTheReducedDimension) {
   static_assert(kF32.KIndex(5, 6) == 6 * 64 + 5 && kF32.VIndex(5, 6) == 5 * 64 + 6);
   EXPECT_EQ(kBf16.bytes_per_token(), 2u * 80 * 2);
   EXPECT_EQ(kF32.block_bytes(), 2u * 64 * 64 * 4);
+  constexpr KvLayout kInt8 = KvLayout::Make(KvDType::kInt8, 1, 80);
+  static_assert(kInt8.VIndex(6, 5) + 1 == kInt8.VIndex(7, 5));
+  EXPECT_EQ(kInt8.bytes_per_token(), 2u * 80 + 4);
 }
 
 TEST(KvLayout, SmolLm2BlockHasTheDocumentedSize) {
   EXPECT_EQ(KvLayout::Make(KvDType::kBF16, 3, 64).block_bytes() * 30, 1474560u);
+  EXPECT_EQ(KvLayout::Make(KvDType::kInt8, 3, 64).block_bytes() * 30, 760320u);
+}
+
+TEST(KvLayout, ScalesLieBehindTheTilesOfTheirHead) {
+  const KvLayout layout = KvLayout::Make(KvDType::kInt8, 2, 48);
+  const KvPool pool = KvPool::Create(layout, 1, 2).value();
+  const KvLayerView kv = pool.Layer(0);
+  const auto address = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
+  EXPECT_EQ(address(kv.KScales(BlockId{1}, 0)), address(kv.VTile(BlockId{1}, 0)) + 64 * 48);
+  EXPECT_EQ(address(kv.VScales(BlockId{1}, 0)), address(kv.KScales(BlockId{1}, 0) + 64));
+  EXPECT_EQ(address(kv.KTile(BlockId{1}, 1)), address(kv.VScales(BlockId{1}, 0) + 64));
 }
 
 TEST(KvPool, IsZeroAlignedAndDisjoint) {
@@ -85,7 +99,7 @@ std::vector<std::byte> ElementBytes(const KvLayout& layout, const std::byte* til
 }
 
 TEST(BlockCopy, CopiesLeadingTokensAndZeroesTheOtherValues) {
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
     for (int32_t dim : {40, 64, 80}) {
       for (int32_t count : {1, 2, 31, 32, 63}) {
         const KvLayout layout = KvLayout::Make(dtype, 2, dim);
@@ -97,6 +111,14 @@ TEST(BlockCopy, CopiesLeadingTokensAndZeroesTheOtherValues) {
         const BlockCopy copy = {.src = BlockId{2}, .dst = BlockId{0}, .token_count = count};
         CopyBlocks(kv, {&copy, 1});
         for (int32_t head = 0; head < 2; ++head) {
+          for (int32_t token = 0; layout.scaled() && token < 64; ++token) {
+            const BlockId from{2}, to{0};
+            ASSERT_EQ(kv.VScales(to, head)[token],
+                      token < count ? kv.VScales(from, head)[token] : 0);
+            if (token < count) {
+              ASSERT_EQ(kv.KScales(to, head)[token], kv.KScales(from, head)[token]);
+            }
+          }
           for (int32_t token = 0; token < 64; ++token) {
             for (int32_t d = 0; d < dim; ++d) {
               const size_t k = layout.KIndex(token, d), v = layout.VIndex(token, d);

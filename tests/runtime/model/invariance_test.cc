@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "tests/runtime/model/runner_fixture.h"
 
@@ -21,12 +22,12 @@ void ExpectSameBits(const Rows& a, const Rows& b) {
   }
 }
 
-class BatchInvariance : public testing::TestWithParam<DType> {
+class BatchInvariance : public testing::TestWithParam<std::pair<DType, KvDType>> {
  protected:
-  BatchInvariance() : model_(MakeTinyModel({.layers = 3, .linear = GetParam()})) {}
+  BatchInvariance() : model_(MakeTinyModel({.layers = 3, .linear = GetParam().first})) {}
 
   Rows Alone(int32_t chunk, int32_t threads) {
-    TestRunner runner(model_, threads);
+    TestRunner runner(model_, threads, GetParam().second);
     TestSequence s = Sequence();
     return runner.RunAlone(s, chunk);
   }
@@ -50,7 +51,7 @@ TEST_P(BatchInvariance, ThreadsChangeNoBit) {
 
 TEST_P(BatchInvariance, ShuffledBlocksChangeNoBit) {
   const Rows expected = Alone(64, 2);
-  TestRunner runner(model_, 2);
+  TestRunner runner(model_, 2, GetParam().second);
   TestSequence s = Sequence();
   std::mt19937_64 random(3);
   std::vector<BlockId> blocks;
@@ -63,7 +64,7 @@ TEST_P(BatchInvariance, ShuffledBlocksChangeNoBit) {
 TEST_P(BatchInvariance, MatesChangeNoBit) {
   const Rows expected = Alone(150, 1);
   for (int32_t mates : {1, 6, 12}) {
-    TestRunner runner(model_, 2);
+    TestRunner runner(model_, 2, GetParam().second);
     TestSequence s = Sequence(40);
     std::vector<TestSequence> others;
     for (int32_t m = 0; m < mates; ++m) {
@@ -89,7 +90,7 @@ TEST_P(BatchInvariance, MatesChangeNoBit) {
 
 TEST_P(BatchInvariance, CopiedPrefixChangesNoBit) {
   const Rows expected = Alone(150, 2);
-  TestRunner runner(model_, 2);
+  TestRunner runner(model_, 2, GetParam().second);
   TestSequence original = Sequence(0);
   (void)runner.RunAlone(original, 50);
   TestSequence fork = Sequence(10);
@@ -104,16 +105,23 @@ TEST_P(BatchInvariance, CopiedPrefixChangesNoBit) {
 
 TEST_P(BatchInvariance, DirtyKvPoolChangesNoBit) {
   const Rows expected = Alone(64, 2);
-  TestRunner runner(model_, 2);
+  TestRunner runner(model_, 2, GetParam().second);
   TestSequence poison(RandomTokens(model_.config, 190, 77), 0);
   (void)runner.RunAlone(poison, 64);  // other tokens were in the blocks before
   TestSequence s = Sequence(0);
   ExpectSameBits(expected, runner.RunAlone(s, 64));
 }
 
-INSTANTIATE_TEST_SUITE_P(WeightTypes, BatchInvariance,
-                         testing::Values(DType::kQ4_1, DType::kQ8_0, DType::kF32),
-                         [](const auto& info) { return std::string(TraitsOf(info.param).name); });
+INSTANTIATE_TEST_SUITE_P(Types, BatchInvariance,
+                         testing::Values(std::pair(DType::kQ4_1, KvDType::kBF16),
+                                         std::pair(DType::kQ8_0, KvDType::kBF16),
+                                         std::pair(DType::kF32, KvDType::kF32),
+                                         std::pair(DType::kQ4_1, KvDType::kInt8),
+                                         std::pair(DType::kQ4_1, KvDType::kInt16)),
+                         [](const auto& info) {
+                           return std::string(TraitsOf(info.param.first).name) + "Kv" +
+                                  KvDTypeName(info.param.second);
+                         });
 
 }  // namespace
 }  // namespace quire

@@ -63,6 +63,8 @@ std::vector<Case> Cases() {
       {.name = "Bf16WeightsF16Embedding",
        .model = {.linear = DType::kBF16, .embedding = DType::kF16},
        .min_cosine = 0.9999},
+      {.name = "Int8Kv", .model = {}, .kv = KvDType::kInt8},
+      {.name = "Int16Kv", .model = {}, .kv = KvDType::kInt16},
       {.name = "F32WeightsF32Kv",
        .model = {.hidden = 48,
                  .heads = 3,

@@ -101,7 +101,7 @@ TEST_F(ServerConfigTest, BadFlagsAreUsageErrors) {
   ExpectError(Parse({"--threads", "1.5"}), 64, "--threads");
   ExpectError(Parse({"--max-running", "0"}), 64, "1..4096");
   ExpectError(Parse({"--kv-cache-bytes", "99999999999GiB"}), 64, "--kv-cache-bytes");
-  ExpectError(Parse({"--kv-dtype", "f16"}), 64, "auto|f32|bf16");
+  ExpectError(Parse({"--kv-dtype", "f16"}), 64, "auto|f32|bf16|int8|int16");
   ExpectError(Parse({"--listen", "nonsense"}), 64, "--listen");
   ExpectError(Parse({"--listen", "127.0.0.1:65536"}), 64, "--listen");
   ExpectError(Parse({"--http-listen", "unix:/x"}), 64, "--http-listen");
