@@ -105,6 +105,7 @@ TestServer::TestServer(TestServerOptions options)
   backend_.encoder = &encoder_;
   backend_.tokenizer = &tokenizer_;
   backend_.clock = &clock_;
+  backend_.card.context_tokens = limits.context_tokens;
   backend_.request_limits = {.model_names = {"fake"},
                              .vocab_size = limits.vocab_size,
                              .context_tokens = limits.context_tokens,

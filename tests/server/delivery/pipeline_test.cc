@@ -74,6 +74,9 @@ TEST(Pipeline, AccountsForEveryRequestThroughAMassAbort) {
     }
   });
   TestRandom random(7);
+  ValidRequest beyond = Pipeline::Ask("", 1);
+  beyond.prompt.source = std::string(1000, 'x');
+  ASSERT_TRUE(p.Submit(std::move(beyond)).sink->WaitForEnd());  // the others may be aborted in time
   std::vector<Pipeline::Call> calls;
   for (int i = 0; i < 300; ++i) {
     ValidRequest request = Pipeline::Ask(
