@@ -3,6 +3,8 @@
 
 #include <grpcpp/server_context.h>
 
+#include <atomic>
+#include <memory>
 #include <string>
 
 #include "runtime/base/clock.h"
@@ -13,6 +15,12 @@ struct CallContext {
   MonotonicTime arrival{};
   MonotonicTime deadline = MonotonicTime::kInfinite;
   std::string request_id;  // metadata x-request-id; empty if absent
+};
+
+// What a handler that queues its work must know of its call. The flag outlives the call.
+struct CallLife {
+  MonotonicTime deadline = MonotonicTime::kInfinite;
+  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
 };
 
 CallContext ReadCallContext(const grpc::ServerContext& context, const Clock& clock);

@@ -88,9 +88,8 @@ void Configure(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
 // A handler that answers in place, in the form that ServeUnary wants.
 template <typename Request, typename Response, typename F>
 auto InPlace(RpcMethod method, F answer) {
-  auto handler = [answer](const Request& request, Response* response, const Done& done) {
-    done(answer(request, response));
-  };
+  auto handler = [answer](const Request& request, Response* response, const CallLife&,
+                          const Done& done) { done(answer(request, response)); };
   return std::pair(method, handler);
 }
 
@@ -106,12 +105,13 @@ void ServeInference(RpcCore& core, Poller& poller, v1::InferenceService::AsyncSe
   ServeUnary(core, poller, service, &Service::RequestTokenize,
              std::pair(RpcMethod::kTokenize,
                        [&core](const v1::TokenizeRequest& request, v1::TokenizeResponse* response,
-                               Done done) { Tokenize(core, request, response, done); }));
-  ServeUnary(
-      core, poller, service, &Service::RequestDetokenize,
-      std::pair(RpcMethod::kDetokenize,
-                [&core](const v1::DetokenizeRequest& request, v1::DetokenizeResponse* response,
-                        Done done) { Detokenize(core, request, response, done); }));
+                               const CallLife& life,
+                               Done done) { Tokenize(core, request, response, life, done); }));
+  ServeUnary(core, poller, service, &Service::RequestDetokenize,
+             std::pair(RpcMethod::kDetokenize,
+                       [&core](const v1::DetokenizeRequest& request,
+                               v1::DetokenizeResponse* response, const CallLife& life,
+                               Done done) { Detokenize(core, request, response, life, done); }));
   ServeUnary(core, poller, service, &Service::RequestAbort,
              InPlace<v1::AbortRequest, v1::AbortResponse>(
                  RpcMethod::kAbort, [&core](const auto& request, auto* response) {
