@@ -1,6 +1,7 @@
 // What a call's metadata and deadline say, read once when it arrives. Plain value.
 #pragma once
 
+#include <grpc/support/time.h>
 #include <grpcpp/server_context.h>
 
 #include <atomic>
@@ -22,6 +23,10 @@ struct CallLife {
   MonotonicTime deadline = MonotonicTime::kInfinite;
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
 };
+
+// A gRPC deadline on our clock, which shows `now`. Beyond all reason (the protocol can say 11000
+// years): infinite.
+MonotonicTime DeadlineOf(gpr_timespec deadline, MonotonicTime now);
 
 CallContext ReadCallContext(const grpc::ServerContext& context, const Clock& clock);
 

@@ -12,11 +12,13 @@
 #include "absl/strings/str_join.h"
 #include "quire/v1/inference.grpc.pb.h"
 #include "quire/v1/model.grpc.pb.h"
+#include "runtime/base/status_macros.h"
 #include "server/rpc/generate_call.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/inference_service.h"
 #include "server/rpc/model_service.h"
 #include "server/rpc/unary_call.h"
+#include "server/rpc/unix_socket.h"
 
 namespace quire {
 
@@ -153,6 +155,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   auto state = std::make_unique<State>(
       options, std::vector<std::string>{v1::InferenceService::service_full_name(),
                                         v1::ModelService::service_full_name()});
+  for (const std::string& address : options.listen) RETURN_IF_ERROR(ClaimUnixAddress(address));
   grpc::ServerBuilder builder;
   Configure(options, builder);
   std::vector<int> ports(options.listen.size(), 0);
