@@ -69,6 +69,7 @@ class HfTokenizer final : public Tokenizer {
 
   absl::StatusOr<std::vector<TokenSpan>> Encode(std::string_view text,
                                                 const EncodeOptions& options) const override;
+  int64_t AtLeastTokens(std::string_view text) const override;
   std::string_view Piece(TokenId id) const override { return pieces_[Index(id)]; }
   std::string_view Spelling(TokenId id) const override { return spellings_[Index(id)]; }
   bool IsControl(TokenId id) const override { return kinds_[Index(id)] == TokenKind::kControl; }
@@ -88,6 +89,7 @@ class HfTokenizer final : public Tokenizer {
   TokenId bos_, eos_;
   bool add_bos_, add_eos_;
   std::vector<TokenId> eos_ids_;
+  int64_t longest_ = 1;           // bytes of text that one token stands for, control tokens too
   std::bitset<256> known_bytes_;  // bytes that are a piece of their own; text loses the others
   ControlSplitter user_defined_{{}}, all_special_{{}};
 };
@@ -102,6 +104,7 @@ HfTokenizer::HfTokenizer(const VocabData& vocab, QuireBridgeTokenizer* bridge)
       add_eos_(vocab.add_eos && vocab.eos != TokenId::kNone) {
   pieces_.reserve(spellings_.size());
   for (size_t i = 0; i < spellings_.size(); ++i) {
+    longest_ = std::max(longest_, static_cast<int64_t>(spellings_[i].size()));
     if (kinds_[i] == TokenKind::kControl) {
       pieces_.emplace_back();
       continue;
@@ -169,6 +172,13 @@ absl::Status HfTokenizer::EncodePlain(std::string_view text, size_t begin,
     return absl::InternalError("the tokenizer lost part of the text");
   }
   return absl::OkStatus();
+}
+
+int64_t HfTokenizer::AtLeastTokens(std::string_view text) const {
+  // Bytes without a piece may be lost on the way; a piece is never longer than its spelling.
+  const int64_t kept = std::ranges::count_if(
+      text, [this](char byte) { return known_bytes_[static_cast<uint8_t>(byte)]; });
+  return (kept + longest_ - 1) / longest_;
 }
 
 absl::StatusOr<std::vector<TokenSpan>> HfTokenizer::Encode(std::string_view text,

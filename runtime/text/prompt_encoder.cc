@@ -36,16 +36,29 @@ PromptEncoder::PromptEncoder(const Tokenizer* tokenizer, const ChatTemplate* cha
   adds_bos_ = empty.ok() && !empty->empty() && empty->front().id == tokenizer->bos();
 }
 
-absl::StatusOr<EncodedPrompt> PromptEncoder::Encode(const PromptSource& prompt) const {
+size_t BytesOf(const PromptSource& prompt) {
+  if (const auto* text = std::get_if<std::string>(&prompt.source)) return text->size();
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt.source)) return ids->size();
+  const auto& chat = std::get<ChatPrompt>(prompt.source);
+  size_t bytes = chat.template_arguments_json.size() + chat.tools_json.size();
+  for (const ChatMessage& message : chat.messages)
+    bytes += message.content.size() + message.extra_json.size();
+  return bytes;
+}
+
+absl::StatusOr<EncodedPrompt> PromptEncoder::Encode(const PromptSource& prompt,
+                                                    int64_t max_tokens) const {
+  if (prompt.truncate_to_tokens.has_value()) max_tokens = INT64_MAX;
   absl::StatusOr<EncodedPrompt> out;
   if (const auto* text = std::get_if<std::string>(&prompt.source)) {
-    out = EncodeText(*text, prompt);
+    out = EncodeText(*text, prompt, max_tokens);
   } else if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt.source)) {
     out = EncodeIds(*ids);
   } else {
-    out = EncodeChat(std::get<ChatPrompt>(prompt.source), prompt);
+    out = EncodeChat(std::get<ChatPrompt>(prompt.source), prompt, max_tokens);
   }
   RETURN_IF_ERROR(out.status());
+  if (out->at_least > 0) return out;
   if (out->tokens.empty()) {
     return MakeError(absl::StatusCode::kInvalidArgument, "the prompt has no token",
                      {.reason = "PROMPT_EMPTY", .metadata = {}, .violations = {}});
@@ -58,8 +71,11 @@ absl::StatusOr<EncodedPrompt> PromptEncoder::Encode(const PromptSource& prompt) 
 }
 
 absl::StatusOr<EncodedPrompt> PromptEncoder::EncodeText(const std::string& text,
-                                                        const PromptSource& prompt) const {
+                                                        const PromptSource& prompt,
+                                                        int64_t max_tokens) const {
   EncodedPrompt out;
+  if (const int64_t n = tokenizer_->AtLeastTokens(text); n > max_tokens)
+    return EncodedPrompt{.at_least = n};
   ASSIGN_OR_RETURN(out.tokens,
                    tokenizer_->Encode(text, {.add_special_tokens = prompt.add_special_tokens,
                                              .parse_special_tokens = prompt.parse_special_tokens}));
@@ -98,7 +114,8 @@ absl::Status PromptEncoder::AppendSegment(std::string_view segment, EncodedPromp
 }
 
 absl::StatusOr<EncodedPrompt> PromptEncoder::EncodeChat(const ChatPrompt& chat,
-                                                        const PromptSource& prompt) const {
+                                                        const PromptSource& prompt,
+                                                        int64_t max_tokens) const {
   if (chat_ == nullptr) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "the model has no chat template",
                      {.reason = "NO_CHAT_TEMPLATE", .metadata = {}, .violations = {}});
@@ -107,6 +124,8 @@ absl::StatusOr<EncodedPrompt> PromptEncoder::EncodeChat(const ChatPrompt& chat,
   ASSIGN_OR_RETURN(const ChatPrompt broken, guard_.BreakChat(chat));
   ASSIGN_OR_RETURN(const std::string rendered,
                    chat_->Render(prompt.parse_special_tokens ? chat : broken));
+  if (const int64_t n = tokenizer_->AtLeastTokens(Mend(rendered)); n > max_tokens)
+    return EncodedPrompt{.at_least = n};
   EncodedPrompt out;
   for (size_t at = 0; at < rendered.size();) {
     const ControlSplitter::Match match = control_.Next(rendered, at);

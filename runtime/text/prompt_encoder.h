@@ -2,6 +2,8 @@
 // it. Immutable after construction; any thread.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,9 +25,13 @@ struct PromptSource {
   std::optional<int32_t> truncate_to_tokens;  // keeps leading special tokens and the last tokens
 };
 
+// What encoding has to work on, in bytes; an id counts as one.
+size_t BytesOf(const PromptSource& prompt);
+
 struct EncodedPrompt {
-  std::vector<TokenSpan> tokens;  // >= 1
-  std::string rendered;           // the template's output, for chat
+  std::vector<TokenSpan> tokens{};  // >= 1, unless the prompt was given up
+  std::string rendered{};           // the template's output, for chat
+  int64_t at_least = 0;             // > 0: given up before encoding; it has so many tokens or more
 };
 
 class PromptEncoder {
@@ -36,15 +42,16 @@ class PromptEncoder {
   PromptEncoder& operator=(const PromptEncoder&) = delete;
 
   // INVALID_ARGUMENT PROMPT_EMPTY, FIELD_INVALID, TEMPLATE_FAILED; FAILED_PRECONDITION
-  // NO_CHAT_TEMPLATE.
-  absl::StatusOr<EncodedPrompt> Encode(const PromptSource& prompt) const;
+  // NO_CHAT_TEMPLATE. A text whose bytes alone make more than `max_tokens` is not encoded.
+  absl::StatusOr<EncodedPrompt> Encode(const PromptSource& prompt,
+                                       int64_t max_tokens = INT64_MAX) const;
 
  private:
-  absl::StatusOr<EncodedPrompt> EncodeText(const std::string& text,
-                                           const PromptSource& prompt) const;
+  absl::StatusOr<EncodedPrompt> EncodeText(const std::string& text, const PromptSource& prompt,
+                                           int64_t max_tokens) const;
   absl::StatusOr<EncodedPrompt> EncodeIds(const std::vector<TokenId>& ids) const;
-  absl::StatusOr<EncodedPrompt> EncodeChat(const ChatPrompt& chat,
-                                           const PromptSource& prompt) const;
+  absl::StatusOr<EncodedPrompt> EncodeChat(const ChatPrompt& chat, const PromptSource& prompt,
+                                           int64_t max_tokens) const;
   absl::Status AppendSegment(std::string_view segment, EncodedPrompt& out) const;
 
   const Tokenizer* tokenizer_;

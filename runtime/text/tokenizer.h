@@ -30,6 +30,9 @@ class Tokenizer {
   // INVALID_ARGUMENT if text is not valid UTF-8.
   virtual absl::StatusOr<std::vector<TokenSpan>> Encode(std::string_view text,
                                                         const EncodeOptions& options) const = 0;
+  // A lower bound of the tokens that Encode makes of `text`, without encoding it: its bytes over
+  // those of the longest token.
+  virtual int64_t AtLeastTokens(std::string_view text) const = 0;
   // Bytes that a token adds to the text (may split a code point); empty for control tokens. id <
   // vocab_size().
   virtual std::string_view Piece(TokenId id) const = 0;

@@ -62,6 +62,12 @@ size_t CompletePrefix(std::string_view bytes) {
   return bytes.size();
 }
 
+size_t CutBefore(std::string_view text, size_t limit) {
+  size_t n = limit < text.size() ? limit : text.size();
+  while (n > 0 && n < text.size() && (static_cast<uint8_t>(text[n]) & 0xC0) == 0x80) --n;
+  return n;
+}
+
 void AppendUtf8(std::string_view bytes, std::string& out) {
   out.reserve(out.size() + bytes.size());
   while (!bytes.empty()) {

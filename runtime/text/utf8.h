@@ -14,6 +14,9 @@ bool IsValidUtf8(std::string_view bytes);
 // is the beginning of a code point that may still complete.
 size_t CompletePrefix(std::string_view bytes);
 
+// Largest n <= limit at which `text`, valid UTF-8, can be cut between code points.
+size_t CutBefore(std::string_view text, size_t limit);
+
 // Appends `bytes` to `out`, each maximal subpart of an ill-formed sequence as one U+FFFD. Cutting
 // the input at CompletePrefix and appending the parts gives the same text as appending the whole.
 void AppendUtf8(std::string_view bytes, std::string& out);

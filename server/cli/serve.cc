@@ -25,12 +25,18 @@ namespace {
 
 constexpr int kPulseMillis = 1000;
 
-// Connections are file descriptors: take all that this process may have.
-void RaiseFileLimit() {
+// Below it some dozens of connections use up what there is, and gRPC's listener may not recover.
+constexpr rlim_t kMinFiles = 256;
+
+// Connections are file descriptors: take all that this process may have, and see that it is enough.
+absl::Status RaiseFileLimit() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return absl::OkStatus();
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max >= kMinFiles) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the limit of open files (ulimit -n) is ", limit.rlim_max, ", wanted at least ", kMinFiles));
 }
 
 void PrintAddresses(const Service& service, const ServerConfig& config, double seconds) {
@@ -51,7 +57,8 @@ void PrintAddresses(const Service& service, const ServerConfig& config, double s
 int Serve(const ServerConfig& config) {
   const auto start = std::chrono::steady_clock::now();
   StopSignals signals;  // before any thread starts: they inherit the mask
-  RaiseFileLimit();
+  if (const absl::Status files = RaiseFileLimit(); !files.ok())
+    return Fail(ExitCodeOf(files), std::string(files.message()));
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Listen(config);
   if (!service.ok())
     return Fail(ExitCodeOf(service.status()), std::string(service.status().message()));

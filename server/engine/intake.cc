@@ -38,6 +38,10 @@ RejectReason RejectReasonOfEnd(FinishReason reason) {
   }
 }
 
+// An item above it may take long. Below, 16 items take no longer than one of the largest.
+constexpr size_t kLargeBytes = 16 << 10;
+constexpr size_t kSmallTurns = 16;
+
 absl::Status TooLong(int64_t prompt_tokens, const Capacity& capacity,
                      const CapacityLimits& limits) {
   std::string message;
@@ -99,6 +103,7 @@ void Intake::Stop() {
     absl::MutexLock lock(&mutex_);
     draining_ = stopping_ = true;
   }
+  RefuseJobs();
   if (thread_.joinable()) thread_.join();
   while (RunOne()) {
   }
@@ -127,29 +132,55 @@ absl::Status Intake::Submit(ValidRequest request) {
   }
   if (!links_.inbox->Reserve(request.id)) {
     refuse(RejectReason::kQueueFull);
-    return MakeError(absl::StatusCode::kResourceExhausted, "the queue is full",
-                     {.reason = "QUEUE_FULL",
-                      .metadata = {},
-                      .violations = {},
-                      .retry_delay_ms = RetryDelayMs()});
+    return QueueFull("the queue is full");
   }
-  items_.emplace_back(std::move(request));
+  const size_t bytes = BytesOf(request.prompt);
+  Add(std::move(request), bytes);
   return absl::OkStatus();
 }
 
-absl::Status Intake::Post(absl::AnyInvocable<void()> job) {
+absl::Status Intake::Post(IntakeJob job) {
   absl::MutexLock lock(&mutex_);
-  if (stopping_) return Draining();
-  if (jobs_ >= options_.max_jobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "too many tokenizer calls wait",
-                     {.reason = "QUEUE_FULL",
-                      .metadata = {},
-                      .violations = {},
-                      .retry_delay_ms = RetryDelayMs()});
-  }
+  if (draining_) return Draining();
+  if (jobs_ >= options_.max_jobs) return QueueFull("too many tokenizer calls wait");
   ++jobs_;
-  items_.emplace_back(std::move(job));
+  const size_t bytes = job.bytes;
+  Add(std::move(job), bytes);
   return absl::OkStatus();
+}
+
+absl::Status Intake::QueueFull(std::string_view message) const {
+  return MakeError(
+      absl::StatusCode::kResourceExhausted, message,
+      {.reason = "QUEUE_FULL", .metadata = {}, .violations = {}, .retry_delay_ms = RetryDelayMs()});
+}
+
+void Intake::Add(Item item, size_t bytes) {
+  (bytes > kLargeBytes ? large_ : small_).push_back(std::move(item));
+}
+
+Intake::Item Intake::TakeNext() {
+  const auto take = [](std::deque<Item>& queue) {
+    Item item = std::move(queue.front());
+    queue.pop_front();
+    return item;
+  };
+  const auto dead = [this](const Item& item) {
+    const auto* job = std::get_if<IntakeJob>(&item);
+    return job != nullptr ? !JobEnd(*job).ok()
+                          : RequestEnd(std::get<ValidRequest>(item)) != FinishReason::kNone;
+  };
+  if (!large_.empty() && dead(large_.front())) return take(large_);
+  if (after_large_) {  // all that came while it ran, so that nothing waits for two
+    small_turns_ = std::max(small_.size(), kSmallTurns);
+    after_large_ = false;
+  }
+  if (!small_.empty() && (small_turns_ > 0 || large_.empty())) {
+    if (small_turns_ > 0) --small_turns_;
+    return take(small_);
+  }
+  after_large_ = true;
+  return take(large_);
 }
 
 void Intake::CountRefused(const absl::Status& status) {
@@ -160,8 +191,26 @@ void Intake::CountRefused(const absl::Status& status) {
 }
 
 void Intake::StartDraining() {
-  absl::MutexLock lock(&mutex_);
-  draining_ = true;
+  {
+    absl::MutexLock lock(&mutex_);
+    draining_ = true;
+  }
+  RefuseJobs();
+}
+
+void Intake::RefuseJobs() {
+  std::vector<IntakeJob> jobs;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (std::deque<Item>* queue : {&small_, &large_}) {
+      for (Item& item : *queue) {
+        if (auto* job = std::get_if<IntakeJob>(&item)) jobs.push_back(std::move(*job));
+      }
+      std::erase_if(*queue, [](const Item& i) { return std::holds_alternative<IntakeJob>(i); });
+    }
+    jobs_ = 0;
+  }
+  for (IntakeJob& job : jobs) job.run(Draining());
 }
 
 void Intake::SetLoad(int64_t waiting_tokens, double prefill_tokens_per_second) {
@@ -186,14 +235,13 @@ bool Intake::RunOne() {
   bool stopping;
   {
     absl::MutexLock lock(&mutex_);
-    if (items_.empty()) return false;
-    item = std::move(items_.front());
-    items_.pop_front();
+    if (small_.empty() && large_.empty()) return false;
+    item = TakeNext();
     stopping = stopping_;
-    if (std::holds_alternative<absl::AnyInvocable<void()>>(item)) --jobs_;
+    if (std::holds_alternative<IntakeJob>(item)) --jobs_;
   }
-  if (auto* job = std::get_if<absl::AnyInvocable<void()>>(&item)) {
-    (*job)();
+  if (auto* job = std::get_if<IntakeJob>(&item)) {
+    job->run(JobEnd(*job));
   } else if (auto& request = std::get<ValidRequest>(item); stopping) {
     Refuse(request.id, absl::OkStatus(), FinishReason::kShutdown);
   } else {
@@ -213,23 +261,44 @@ void Intake::Refuse(RequestId id, absl::Status status, FinishReason reason) {
   links_.events->Refuse({.id = id, .status = std::move(status), .reason = reason});
 }
 
-void Intake::Prepare(ValidRequest request) {
-  const RequestId id = request.id;
-  if (const FinishReason reason = links_.inbox->AbortReason(id); reason != FinishReason::kNone) {
-    return Refuse(id, absl::OkStatus(), reason);
+absl::Status Intake::JobEnd(const IntakeJob& job) const {
+  if (job.cancelled != nullptr && job.cancelled->load()) {
+    return absl::CancelledError("the call was cancelled");
   }
+  if (job.deadline > links_.clock->Now()) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kDeadlineExceeded, "the deadline passed in intake",
+                   {.reason = "DEADLINE", .metadata = {{"stage", "intake"}}, .violations = {}});
+}
+
+MonotonicTime Intake::TimeLimitOf(const ValidRequest& request) const {
   const int64_t limit_ms = std::min(request.stop.time_limit_ms.value_or(options_.max_request_ms),
                                     options_.max_request_ms);
-  const MonotonicTime time_limit = AddNanos(request.arrival, limit_ms * 1'000'000);
-  const MonotonicTime now = links_.clock->Now();
-  if (std::min(time_limit, request.deadline) <= now) {
-    return Refuse(
-        id, absl::OkStatus(),
-        time_limit < request.deadline ? FinishReason::kTimeLimit : FinishReason::kDeadline);
-  }
+  return AddNanos(request.arrival, limit_ms * 1'000'000);
+}
 
-  absl::StatusOr<EncodedPrompt> encoded = links_.encoder->Encode(request.prompt);
+FinishReason Intake::RequestEnd(const ValidRequest& request) const {
+  const FinishReason aborted = links_.inbox->AbortReason(request.id);
+  if (aborted != FinishReason::kNone) return aborted;
+  const MonotonicTime time_limit = TimeLimitOf(request);
+  if (std::min(time_limit, request.deadline) > links_.clock->Now()) return FinishReason::kNone;
+  return time_limit < request.deadline ? FinishReason::kTimeLimit : FinishReason::kDeadline;
+}
+
+void Intake::Prepare(ValidRequest request) {
+  const RequestId id = request.id;
+  if (const FinishReason reason = RequestEnd(request); reason != FinishReason::kNone) {
+    return Refuse(id, absl::OkStatus(), reason);
+  }
+  absl::StatusOr<EncodedPrompt> encoded =
+      links_.encoder->Encode(request.prompt, options_.capacity.context_tokens - 1);
   if (!encoded.ok()) return Refuse(id, std::move(encoded).status(), FinishReason::kNone);
+  if (encoded->at_least > 0) {
+    return Refuse(
+        id,
+        TooLong(encoded->at_least, Capacity{.verdict = CapacityVerdict::kPromptBeyondContext},
+                options_.capacity),
+        FinishReason::kNone);
+  }
   const std::vector<TokenSpan>& spans = encoded->tokens;
   const Capacity capacity = CapacityOf(static_cast<int64_t>(spans.size()), options_.capacity);
   if (capacity.verdict != CapacityVerdict::kFits) {
@@ -263,7 +332,7 @@ void Intake::Prepare(ValidRequest request) {
   out.tenant = request.tenant;
   out.arrival = request.arrival;
   out.deadline = request.deadline;
-  out.time_limit = time_limit;
+  out.time_limit = TimeLimitOf(request);
   links_.events->Prepare({.id = id,
                           .prompt_tokens = static_cast<int32_t>(spans.size()),
                           .length_bound = bound.bound,

@@ -1,12 +1,14 @@
 // Prepares requests: template, tokenize, defaults, capacity. One thread of its own, so that neither
 // the gRPC pollers nor the engine ever tokenize. Submit and Post: any thread, never block.
-// Everything is bounded.
+// Everything is bounded. Small items go before large ones, which take seconds: an item waits for at
+// most one large item, and large ones advance. What is dead when its turn comes costs nothing.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <variant>
 #include <vector>
@@ -45,24 +47,34 @@ struct IntakeLinks {
   const Clock* clock = nullptr;
 };
 
+// Work of a call that is not Generate: Tokenize, Detokenize.
+struct IntakeJob {
+  size_t bytes = 0;  // what it works on
+  MonotonicTime deadline = MonotonicTime::kInfinite;
+  std::shared_ptr<const std::atomic<bool>> cancelled{};  // of the call; may be null
+  // Called exactly once. Not OK: do no work, end the call with this.
+  absl::AnyInvocable<void(absl::Status)> run{};
+};
+
 class Intake {
  public:
   Intake(IntakeOptions options, const IntakeLinks& links);
   ~Intake();  // Stop
 
   void Start();
-  void Stop();  // requests that still wait end with kShutdown; jobs that wait run
+  // After the item in progress. Requests that still wait end with kShutdown, jobs with DRAINING.
+  void Stop();
 
   // Takes the request or refuses it at once: RESOURCE_EXHAUSTED QUEUE_FULL (with a delay),
   // UNAVAILABLE DRAINING. After OK exactly one refusal or one sequence of token events reaches
   // delivery. After an error nothing does: the caller calls Delivery::Discard and ends the call.
   absl::Status Submit(ValidRequest request);
-  // Runs `job` on the intake thread (Tokenize, Detokenize, counting), in order with requests.
-  // RESOURCE_EXHAUSTED QUEUE_FULL if max_jobs wait.
-  absl::Status Post(absl::AnyInvocable<void()> job);
+  // Runs `job` on the intake thread. RESOURCE_EXHAUSTED QUEUE_FULL if max_jobs wait, UNAVAILABLE
+  // DRAINING; after an error the job is not called.
+  absl::Status Post(IntakeJob job);
   // Counts a call that validation refused (received and rejected). Any thread.
   void CountRefused(const absl::Status& status);
-  // From now on Submit answers UNAVAILABLE DRAINING.
+  // From now on Submit and Post answer UNAVAILABLE DRAINING, and so do the jobs that wait.
   void StartDraining();
   // What retry delays are made of; set after each step. Any thread.
   void SetLoad(int64_t waiting_tokens, double prefill_tokens_per_second);
@@ -73,18 +85,28 @@ class Intake {
   bool RunOne();
 
  private:
-  using Item = std::variant<ValidRequest, absl::AnyInvocable<void()>>;
+  using Item = std::variant<ValidRequest, IntakeJob>;
   void Loop();
+  void Add(Item item, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Item TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RefuseJobs();
+  absl::Status JobEnd(const IntakeJob& job) const;  // OK: it is alive
+  FinishReason RequestEnd(const ValidRequest& request) const;
+  MonotonicTime TimeLimitOf(const ValidRequest& request) const;
+  absl::Status QueueFull(std::string_view message) const;
   void Prepare(ValidRequest request);
   void Refuse(RequestId id, absl::Status status, FinishReason reason);
   bool HasItem() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !items_.empty();
+    return stopping_ || !small_.empty() || !large_.empty();
   }
 
   const IntakeOptions options_;
   const IntakeLinks links_;
   mutable absl::Mutex mutex_;
-  std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Item> small_ ABSL_GUARDED_BY(mutex_), large_ ABSL_GUARDED_BY(mutex_);
+  // Small items that still go before the next large one; counted anew after each large one.
+  size_t small_turns_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool after_large_ ABSL_GUARDED_BY(mutex_) = true;
   int32_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;
   IntakeStats stats_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

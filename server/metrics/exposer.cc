@@ -17,32 +17,52 @@ struct Reply {
   std::string body;
 };
 
-void Send(mg_connection* connection, const Reply& reply, const char* type) {
+void Send(mg_connection* connection, const Reply& reply, const char* type, bool with_body) {
   const char* reason = reply.code == 200 ? "OK" : "Service Unavailable";
   mg_printf(
       connection,
       "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
       "Connection: close\r\n\r\n",
       reply.code, reason, type, reply.body.size());
-  if (!reply.body.empty()) mg_write(connection, reply.body.data(), reply.body.size());
+  if (with_body && !reply.body.empty()) mg_write(connection, reply.body.data(), reply.body.size());
 }
 
 class Page final : public CivetHandler {
  public:
   Page(std::function<Reply()> make, const char* type) : make_(std::move(make)), type_(type) {}
   bool handleGet(CivetServer*, mg_connection* connection) override {
+    return Answer(connection, true);
+  }
+  bool handleHead(CivetServer*, mg_connection* connection) override {
+    return Answer(connection, false);
+  }
+  bool handlePost(CivetServer*, mg_connection* connection) override { return Refuse(connection); }
+  bool handlePut(CivetServer*, mg_connection* connection) override { return Refuse(connection); }
+  bool handleDelete(CivetServer*, mg_connection* connection) override { return Refuse(connection); }
+  bool handlePatch(CivetServer*, mg_connection* connection) override { return Refuse(connection); }
+  bool handleOptions(CivetServer*, mg_connection* connection) override {
+    return Refuse(connection);
+  }
+  void set_path(std::string path) { path_ = std::move(path); }
+
+ private:
+  static bool Refuse(mg_connection* connection) {
+    mg_printf(connection,
+              "HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\nContent-Length: 0\r\n"
+              "Connection: close\r\n\r\n");
+    return true;
+  }
+  bool Answer(mg_connection* connection, bool with_body) {
     // "/metrics" would also match "/metrics/anything".
     const std::string path = mg_get_request_info(connection)->local_uri;
     if (path != path_) {
       mg_send_http_error(connection, 404, "%s", "");
       return true;
     }
-    Send(connection, make_(), type_);
+    Send(connection, make_(), type_, with_body);
     return true;
   }
-  void set_path(std::string path) { path_ = std::move(path); }
 
- private:
   std::function<Reply()> make_;
   const char* type_;
   std::string path_;
@@ -75,12 +95,14 @@ struct Exposer::Impl {
 
 absl::StatusOr<std::unique_ptr<Exposer>> Exposer::Start(ExposerOptions options) {
   auto impl = std::make_unique<Impl>();
+  // A client that sends half a request holds a thread until the time-out: with so many, a probe
+  // gets its turn before a kubelet gives up.
   const std::vector<std::string> settings = {"listening_ports",
                                              CivetAddress(options.listen),
                                              "num_threads",
-                                             "2",
+                                             "8",
                                              "request_timeout_ms",
-                                             "5000",
+                                             "2000",
                                              "enable_keep_alive",
                                              "no",
                                              "enable_directory_listing",

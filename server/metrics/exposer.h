@@ -1,4 +1,4 @@
-// The HTTP port for scrapers and probes: /metrics, /metrics/load, /livez, /readyz, /startupz. Two
+// The HTTP port for scrapers and probes: /metrics, /metrics/load, /livez, /readyz, /startupz. A few
 // threads of its own; reads snapshots only. Start and Stop from one thread.
 #pragma once
 

@@ -1,8 +1,11 @@
 // What a call's metadata and deadline say, read once when it arrives. Plain value.
 #pragma once
 
+#include <grpc/support/time.h>
 #include <grpcpp/server_context.h>
 
+#include <atomic>
+#include <memory>
 #include <string>
 
 #include "runtime/base/clock.h"
@@ -14,6 +17,16 @@ struct CallContext {
   MonotonicTime deadline = MonotonicTime::kInfinite;
   std::string request_id;  // metadata x-request-id; empty if absent
 };
+
+// What a handler that queues its work must know of its call. The flag outlives the call.
+struct CallLife {
+  MonotonicTime deadline = MonotonicTime::kInfinite;
+  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+};
+
+// A gRPC deadline on our clock, which shows `now`. Beyond all reason (the protocol can say 11000
+// years): infinite.
+MonotonicTime DeadlineOf(gpr_timespec deadline, MonotonicTime now);
 
 CallContext ReadCallContext(const grpc::ServerContext& context, const Clock& clock);
 

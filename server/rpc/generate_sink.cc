@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/text/utf8.h"
 #include "server/rpc/to_proto.h"
 
 namespace quire {
@@ -20,13 +21,6 @@ int64_t SizeOf(const OutDelta& delta) {
   int64_t bytes = kOverheadBytes + static_cast<int64_t>(delta.text.size());
   for (const OutToken& token : delta.tokens) bytes += SizeOf(token);
   return bytes;
-}
-
-// Largest n <= limit at which `text` can be cut between code points.
-size_t CutBefore(const std::string& text, size_t limit) {
-  size_t n = std::min(limit, text.size());
-  while (n > 0 && n < text.size() && (static_cast<uint8_t>(text[n]) & 0xc0) == 0x80) --n;
-  return n;
 }
 
 int64_t VisibleBytes(const OutToken& token) {

@@ -66,29 +66,40 @@ absl::Status DetokenizeNow(const Tokenizer& tokenizer, const std::vector<TokenId
 }  // namespace
 
 void Tokenize(RpcCore& core, const v1::TokenizeRequest& request, v1::TokenizeResponse* response,
-              Done done) {
+              const CallLife& life, Done done) {
   const absl::StatusOr<const Backend*> backend = core.Ready();
   if (!backend.ok()) return done(backend.status());
   absl::StatusOr<PromptSource> prompt = ValidateTokenize(request, (*backend)->request_limits);
   if (!prompt.ok()) return done(prompt.status());
-  const absl::Status posted = (*backend)->intake->Post(
-      [&backend = **backend, prompt = *std::move(prompt), count_only = request.count_only(),
-       response, done]() { done(TokenizeNow(backend, prompt, count_only, response)); });
+  const size_t bytes = BytesOf(*prompt);
+  auto run = [&backend = **backend, prompt = *std::move(prompt), count_only = request.count_only(),
+              response, done](const absl::Status& end) {
+    done(end.ok() ? TokenizeNow(backend, prompt, count_only, response) : end);
+  };
+  const absl::Status posted = (*backend)->intake->Post({.bytes = bytes,
+                                                        .deadline = life.deadline,
+                                                        .cancelled = life.cancelled,
+                                                        .run = std::move(run)});
   if (!posted.ok()) done(posted);
 }
 
 void Detokenize(RpcCore& core, const v1::DetokenizeRequest& request,
-                v1::DetokenizeResponse* response, Done done) {
+                v1::DetokenizeResponse* response, const CallLife& life, Done done) {
   const absl::StatusOr<const Backend*> backend = core.Ready();
   if (!backend.ok()) return done(backend.status());
   absl::StatusOr<std::vector<TokenId>> ids =
       ValidateDetokenize(request, (*backend)->request_limits);
   if (!ids.ok()) return done(ids.status());
-  const absl::Status posted =
-      (*backend)->intake->Post([&tokenizer = *(*backend)->tokenizer, ids = *std::move(ids),
-                                skip_special = request.skip_special_tokens(), response, done]() {
-        done(DetokenizeNow(tokenizer, ids, skip_special, response));
-      });
+  const size_t bytes = ids->size();
+  auto run = [&tokenizer = *(*backend)->tokenizer, ids = *std::move(ids),
+              skip_special = request.skip_special_tokens(), response,
+              done](const absl::Status& end) {
+    done(end.ok() ? DetokenizeNow(tokenizer, ids, skip_special, response) : end);
+  };
+  const absl::Status posted = (*backend)->intake->Post({.bytes = bytes,
+                                                        .deadline = life.deadline,
+                                                        .cancelled = life.cancelled,
+                                                        .run = std::move(run)});
   if (!posted.ok()) done(posted);
 }
 

@@ -12,11 +12,13 @@
 #include "absl/strings/str_join.h"
 #include "quire/v1/inference.grpc.pb.h"
 #include "quire/v1/model.grpc.pb.h"
+#include "runtime/base/status_macros.h"
 #include "server/rpc/generate_call.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/inference_service.h"
 #include "server/rpc/model_service.h"
 #include "server/rpc/unary_call.h"
+#include "server/rpc/unix_socket.h"
 
 namespace quire {
 
@@ -88,9 +90,8 @@ void Configure(const RpcServerOptions& options, grpc::ServerBuilder& builder) {
 // A handler that answers in place, in the form that ServeUnary wants.
 template <typename Request, typename Response, typename F>
 auto InPlace(RpcMethod method, F answer) {
-  auto handler = [answer](const Request& request, Response* response, const Done& done) {
-    done(answer(request, response));
-  };
+  auto handler = [answer](const Request& request, Response* response, const CallLife&,
+                          const Done& done) { done(answer(request, response)); };
   return std::pair(method, handler);
 }
 
@@ -106,12 +107,13 @@ void ServeInference(RpcCore& core, Poller& poller, v1::InferenceService::AsyncSe
   ServeUnary(core, poller, service, &Service::RequestTokenize,
              std::pair(RpcMethod::kTokenize,
                        [&core](const v1::TokenizeRequest& request, v1::TokenizeResponse* response,
-                               Done done) { Tokenize(core, request, response, done); }));
-  ServeUnary(
-      core, poller, service, &Service::RequestDetokenize,
-      std::pair(RpcMethod::kDetokenize,
-                [&core](const v1::DetokenizeRequest& request, v1::DetokenizeResponse* response,
-                        Done done) { Detokenize(core, request, response, done); }));
+                               const CallLife& life,
+                               Done done) { Tokenize(core, request, response, life, done); }));
+  ServeUnary(core, poller, service, &Service::RequestDetokenize,
+             std::pair(RpcMethod::kDetokenize,
+                       [&core](const v1::DetokenizeRequest& request,
+                               v1::DetokenizeResponse* response, const CallLife& life,
+                               Done done) { Detokenize(core, request, response, life, done); }));
   ServeUnary(core, poller, service, &Service::RequestAbort,
              InPlace<v1::AbortRequest, v1::AbortResponse>(
                  RpcMethod::kAbort, [&core](const auto& request, auto* response) {
@@ -153,6 +155,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   auto state = std::make_unique<State>(
       options, std::vector<std::string>{v1::InferenceService::service_full_name(),
                                         v1::ModelService::service_full_name()});
+  for (const std::string& address : options.listen) RETURN_IF_ERROR(ClaimUnixAddress(address));
   grpc::ServerBuilder builder;
   Configure(options, builder);
   std::vector<int> ports(options.listen.size(), 0);

@@ -5,6 +5,7 @@
 
 #include "compat/google/rpc/status_details.pb.h"
 #include "runtime/base/error_info.h"
+#include "runtime/text/utf8.h"
 
 namespace quire {
 namespace {
@@ -114,7 +115,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   const ErrorInfo info = GetErrorInfo(status);
   const grpc::StatusCode code = CodeOf(status.code());
   std::string message(status.message());
-  if (message.size() > kMaxMessageBytes) message.resize(kMaxMessageBytes);
+  message.resize(CutBefore(message, kMaxMessageBytes));
   size_t violations = info.violations.size();
   std::string details = Details(code, message, info, violations);
   while (details.size() > kMaxStatusDetailBytes && violations > 0) {

@@ -30,7 +30,7 @@ inline void AddPushback(const absl::Status& status, grpc::ServerContext* context
   if (delay >= 0) context->AddTrailingMetadata("grpc-retry-pushback-ms", absl::StrCat(delay));
 }
 
-// `handler(request, response, done)` answers through done, from any thread; it must not keep
+// `handler(request, response, life, done)` answers through done, from any thread; it must not keep
 // references. To answer in place: call done before returning.
 template <typename Service, typename Base, typename Request, typename Response, typename Handler>
 CallTask ServeUnary(RpcCore& core, Poller& poller, Service& service,
@@ -39,12 +39,16 @@ CallTask ServeUnary(RpcCore& core, Poller& poller, Service& service,
   grpc::ServerContext context;
   Request request;
   grpc::ServerAsyncResponseWriter<Response> writer(&context);
+  CallEnd end(context);
   const bool arrived = co_await Operation([&](void* tag) {
     (service.*request_call)(&context, &request, &writer, poller.queue(), poller.queue(), tag);
   });
   if (!arrived) co_return;  // the server shuts down
   ServeUnary(core, poller, service, request_call, method);
 
+  CallLife life;
+  life.deadline = ReadCallContext(context, *core.clock).deadline;
+  end.OnCancel([flag = life.cancelled] { flag->store(true); });
   Response response;
   absl::Status status;
   {
@@ -53,7 +57,7 @@ CallTask ServeUnary(RpcCore& core, Poller& poller, Service& service,
     if (status.ok()) {
       status = co_await Answer(poller, [&](Done done) {
         try {
-          method.second(request, &response, done);
+          method.second(request, &response, life, done);
         } catch (const std::exception&) {  // an alarm: nothing of ours throws
           done(absl::InternalError("an exception escaped"));
         }
@@ -70,6 +74,7 @@ CallTask ServeUnary(RpcCore& core, Poller& poller, Service& service,
       writer.FinishWithError(wire, tag);
     }
   });
+  co_await end;
 }
 
 // Refuses a server-streaming method of the API that this build lacks.

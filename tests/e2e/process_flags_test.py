@@ -1,5 +1,6 @@
 """Exit codes of the real process that need no model."""
 import os
+import resource
 import socket
 import tempfile
 import unittest
@@ -26,6 +27,21 @@ class ServeExits(unittest.TestCase):
             self.assertIn(address, done.stderr)
             done = run("serve", "--model", "/no/such/file.gguf", "--listen", "127.0.0.1:0", "--http-listen", address)
             self.assertEqual(done.returncode, 69, done.stderr)
+
+    def test_69_for_a_unix_path_that_is_no_socket(self):
+        with tempfile.NamedTemporaryFile() as file:
+            done = run("serve", "--model", "/no/such/file.gguf", "--listen", "unix:" + file.name, "--http-listen", "off")
+            self.assertEqual(done.returncode, 69, done.stderr)
+            self.assertIn(file.name, done.stderr)
+            self.assertTrue(os.path.exists(file.name))
+
+    def test_78_for_too_few_files(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        done = run("serve", "--model", "/no/such/file.gguf", "--listen", "127.0.0.1:0", "--http-listen", "off",
+                   preexec_fn=limit)
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertIn("64, wanted at least 256", done.stderr)
 
     def test_78_for_an_open_network_and_says_what_to_add(self):
         done = run("serve", "--model", "x.gguf", "--listen", "0.0.0.0:0")

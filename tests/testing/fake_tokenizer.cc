@@ -1,5 +1,7 @@
 #include "tests/testing/fake_tokenizer.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 
 namespace quire {
@@ -55,8 +57,15 @@ TokenSpan FakeTokenizer::Longest(std::string_view text, size_t at, bool parse_sp
   return best;
 }
 
+int64_t FakeTokenizer::AtLeastTokens(std::string_view text) const {
+  size_t longest = 1;
+  for (const std::string& spelling : spellings_) longest = std::max(longest, spelling.size());
+  return static_cast<int64_t>((text.size() + longest - 1) / longest);
+}
+
 absl::StatusOr<std::vector<TokenSpan>> FakeTokenizer::Encode(std::string_view text,
                                                              const EncodeOptions& options) const {
+  ++encodes_;
   if (!LooksLikeUtf8(text)) return absl::InvalidArgumentError("text is not valid UTF-8");
   std::vector<TokenSpan> tokens;
   if (options.add_special_tokens) tokens.push_back({kBos, 0, 0, true});

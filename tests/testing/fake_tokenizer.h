@@ -3,6 +3,7 @@
 // piece that matches. Any thread.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ class FakeTokenizer final : public Tokenizer {
 
   absl::StatusOr<std::vector<TokenSpan>> Encode(std::string_view text,
                                                 const EncodeOptions& options) const override;
+  int64_t AtLeastTokens(std::string_view text) const override;
   std::string_view Piece(TokenId id) const override;
   std::string_view Spelling(TokenId id) const override;
   bool IsControl(TokenId id) const override;
@@ -26,9 +28,13 @@ class FakeTokenizer final : public Tokenizer {
   TokenId bos() const override { return kBos; }
   const std::vector<TokenId>& eos_ids() const override { return eos_; }
 
+  // Encode calls so far, of all threads.
+  int encodes() const { return encodes_.load(); }
+
  private:
   TokenSpan Longest(std::string_view text, size_t at, bool parse_special) const;
 
+  mutable std::atomic<int> encodes_{0};
   std::vector<std::string> spellings_;
   std::vector<TokenId> eos_{kEos, kImEnd};
 };

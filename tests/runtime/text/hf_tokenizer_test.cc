@@ -185,6 +185,7 @@ TEST(HfTokenizer, DecodingUndoesEncoding) {
     const auto tokens = tokenizer->Encode(text, kPlain);
     ASSERT_TRUE(tokens.ok()) << tokens.status();
     ASSERT_EQ(Decode(*tokenizer, *tokens), text);
+    ASSERT_LE(tokenizer->AtLeastTokens(text), static_cast<int64_t>(tokens->size()));
     int32_t at = 0;
     for (const TokenSpan& span : *tokens) {
       ASSERT_EQ(span.begin_byte, at);

@@ -209,6 +209,20 @@ TEST_F(PromptEncoderWithBosTest, TruncationKeepsLeadingSpecialAndLastTokens) {
   EXPECT_EQ(Reason(prompt), "FIELD_INVALID");
 }
 
+TEST_F(PromptEncoderTest, ATextTooLongByItsBytesAloneIsGivenUpBeforeItIsEncoded) {
+  for (PromptSource prompt : {Text(std::string(4000, 'a')), Chat(std::string(4000, 'a'))}) {
+    const int64_t tokens = static_cast<int64_t>(encoder_.Encode(prompt)->tokens.size());
+    const auto encoded = encoder_.Encode(prompt, 10);
+    ASSERT_TRUE(encoded.ok()) << encoded.status();
+    EXPECT_TRUE(encoded->tokens.empty());
+    EXPECT_GT(encoded->at_least, 10);
+    EXPECT_LE(encoded->at_least, tokens);
+    EXPECT_EQ(encoder_.Encode(prompt, tokens)->at_least, 0);
+    prompt.truncate_to_tokens = 3;
+    EXPECT_EQ(encoder_.Encode(prompt, 10)->tokens.size(), 3u);
+  }
+}
+
 TEST(PromptEncoder, RendersTheModelsChatToTheReferencesIds) {
   QUIRE_MODEL_VOCAB_OR_SKIP(vocab);
   const auto tokenizer = *MakeTokenizer(vocab);

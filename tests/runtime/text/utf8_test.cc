@@ -13,6 +13,14 @@ std::string Text(std::string_view bytes) {
   return out;
 }
 
+TEST(Utf8, CutsBetweenCodePoints) {
+  const std::string_view text = "a\xC3\xA9\xF0\x9F\x98\x80z";
+  const size_t cuts[] = {0, 1, 1, 3, 3, 3, 3, 7, 8, 8};
+  for (size_t limit = 0; limit < std::size(cuts); ++limit) {
+    EXPECT_EQ(CutBefore(text, limit), cuts[limit]) << limit;
+  }
+}
+
 TEST(Utf8, AcceptsEveryEdgeOfTheRanges) {
   for (const char* valid :
        {"", "a", "\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",

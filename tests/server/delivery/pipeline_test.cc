@@ -209,10 +209,11 @@ TEST(Pipeline, JobsRunOnTheIntakeThreadInOrder) {
   std::atomic<int> left{3};
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(p.intake
-                    .Post([&order, &left, i] {
-                      order.push_back(i);
-                      left.fetch_sub(1);
-                    })
+                    .Post({.run =
+                               [&order, &left, i](const absl::Status&) {
+                                 order.push_back(i);
+                                 left.fetch_sub(1);
+                               }})
                     .ok());
   }
   while (left.load() > 0) std::this_thread::yield();

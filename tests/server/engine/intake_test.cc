@@ -3,6 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
 #include "runtime/base/error_info.h"
 #include "server/engine/retry_delay.h"
 #include "tests/testing/fake_tokenizer.h"
@@ -18,14 +25,15 @@ using testing::Pair;
 class IntakeTest : public testing::Test {
  protected:
   IntakeTest() : encoder_(&tokenizer_, nullptr), inbox_(3) { Make({100, 8}); }
-  void Make(CapacityLimits capacity) {
+  ~IntakeTest() override { intake_.reset(); }
+  void Make(CapacityLimits capacity, int32_t max_jobs = 2) {
     intake_.reset();
     intake_ = std::make_unique<Intake>(IntakeOptions{.capacity = capacity,
                                                      .vocab_size = 300,
                                                      .eos_ids = {TokenId{257}},
                                                      .default_max_tokens = 16,
                                                      .max_request_ms = 5000,
-                                                     .max_jobs = 2},
+                                                     .max_jobs = max_jobs},
                                        IntakeLinks{&encoder_, &inbox_, &events_, &clock_});
   }
   ValidRequest Ask(std::string text) {
@@ -62,6 +70,17 @@ class IntakeTest : public testing::Test {
     EXPECT_EQ(inbox_.live(), 0) << "a refused request holds nothing";
     return batch_.refused[0];
   }
+  // Tells done_ its name and how it ended.
+  IntakeJob Job(std::string name, size_t bytes) {
+    return {.bytes = bytes, .run = [this, name = std::move(name)](const absl::Status& end) {
+              done_.push_back(name + " " + absl::StatusCodeToString(end.code()));
+              last_ = end;
+            }};
+  }
+  void RunAll() {
+    while (intake_->RunOne()) {
+    }
+  }
   uint64_t Rejected(RejectReason reason) {
     return intake_->Stats().rejected[static_cast<size_t>(reason)];
   }
@@ -72,6 +91,8 @@ class IntakeTest : public testing::Test {
   StepEvents events_;
   Inbox inbox_;
   EventBatch batch_;
+  std::vector<std::string> done_;
+  absl::Status last_;
   std::unique_ptr<Intake> intake_;
 };
 
@@ -172,23 +193,107 @@ TEST_F(IntakeTest, DrainingRefusesNewRequestsAndStopEndsWaitingOnes) {
   EXPECT_TRUE(intake_->Submit(Ask("a")).ok());
   intake_->StartDraining();
   EXPECT_EQ(GetErrorInfo(intake_->Submit(Ask("b"))).reason, "DRAINING");
-  bool ran = false;
-  EXPECT_TRUE(intake_->Post([&] { ran = true; }).ok());
   intake_->Stop();
-  EXPECT_TRUE(ran);
   events_.Take(batch_, absl::ZeroDuration());
   ASSERT_EQ(batch_.refused.size(), 1u);
   EXPECT_EQ(batch_.refused[0].reason, FinishReason::kShutdown);
   EXPECT_EQ(Rejected(RejectReason::kDraining), 2u);
-  EXPECT_FALSE(intake_->Post([] {}).ok());
+}
+
+TEST_F(IntakeTest, DrainingAnswersWaitingJobsAtOnceAndTakesNoMore) {
+  ASSERT_TRUE(intake_->Post(Job("small", 1)).ok());
+  ASSERT_TRUE(intake_->Post(Job("large", 1 << 20)).ok());
+  intake_->StartDraining();
+  EXPECT_THAT(done_, ElementsAre("small UNAVAILABLE", "large UNAVAILABLE"));
+  EXPECT_EQ(GetErrorInfo(last_).reason, "DRAINING");
+  EXPECT_GE(GetErrorInfo(last_).retry_delay_ms, 0);
+  EXPECT_EQ(GetErrorInfo(intake_->Post(Job("late", 1))).reason, "DRAINING");
+  intake_->Stop();
+  EXPECT_EQ(done_.size(), 2u);
+}
+
+TEST_F(IntakeTest, StopRunsNoMoreThanTheJobInProgress) {
+  absl::Notification started, proceed;
+  IntakeJob first = Job("", 1 << 20);
+  first.run = [&](const absl::Status& end) {
+    started.Notify();
+    proceed.WaitForNotification();
+    done_.push_back(end.ok() ? "first OK" : "first not");
+  };
+  ASSERT_TRUE(intake_->Post(std::move(first)).ok());
+  ASSERT_TRUE(intake_->Post(Job("second", 1 << 20)).ok());
+  intake_->Start();
+  started.WaitForNotification();
+  intake_->StartDraining();
+  EXPECT_THAT(done_, ElementsAre("second UNAVAILABLE"));
+  proceed.Notify();
+  intake_->Stop();
+  EXPECT_THAT(done_, ElementsAre("second UNAVAILABLE", "first OK"));
+}
+
+TEST_F(IntakeTest, ADeadJobIsNotRun) {
+  IntakeJob job = Job("cancelled", 1);
+  const auto flag = std::make_shared<std::atomic<bool>>(false);
+  job.cancelled = flag;
+  ASSERT_TRUE(intake_->Post(std::move(job)).ok());
+  flag->store(true);
+  job = Job("late", 1);
+  job.deadline = AddNanos(clock_.Now(), 1000);
+  ASSERT_TRUE(intake_->Post(std::move(job)).ok());
+  clock_.AdvanceMillis(1);
+  RunAll();
+  EXPECT_THAT(done_, ElementsAre("cancelled CANCELLED", "late DEADLINE_EXCEEDED"));
+  EXPECT_EQ(GetErrorInfo(last_).reason, "DEADLINE");
+}
+
+TEST_F(IntakeTest, SmallItemsGoBeforeLargeOnesAndLargeOnesAdvance) {
+  Make({100, 8}, 128);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(intake_->Post(Job("L", 1 << 20)).ok());
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(intake_->Post(Job("s", 1)).ok());
+  while (done_.empty() || !done_.back().starts_with("L")) ASSERT_TRUE(intake_->RunOne());
+  EXPECT_EQ(done_.size(), 41u) << "all that were there when it was free";
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(intake_->Post(Job("s", 1)).ok());
+  ASSERT_TRUE(intake_->RunOne());
+  ASSERT_TRUE(intake_->Post(Job("hi", 1)).ok());  // came too late for this batch
+  RunAll();
+  const auto second = std::ranges::find(done_.begin() + 41, done_.end(), "L OK");
+  EXPECT_EQ(second - done_.begin(), 81) << "large ones advance";
+  EXPECT_EQ(*(second + 1), "hi OK") << "it waits for one large item at most";
+}
+
+TEST_F(IntakeTest, DeadLargeItemsTakeNoTurn) {
+  Make({100, 8}, 128);
+  const auto flag = std::make_shared<std::atomic<bool>>(true);
+  for (int i = 0; i < 12; ++i) {
+    IntakeJob job = Job("dead", 1 << 20);
+    job.cancelled = flag;
+    ASSERT_TRUE(intake_->Post(std::move(job)).ok());
+  }
+  ASSERT_TRUE(intake_->Post(Job("large", 1 << 20)).ok());
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(intake_->Post(Job("s", 1)).ok());
+  RunAll();
+  EXPECT_EQ(std::ranges::find(done_, "s OK") - done_.begin(), 12);
+  EXPECT_EQ(done_.back(), "large OK");
+}
+
+TEST_F(IntakeTest, APromptTooLongByItsBytesAloneIsNotEncoded) {
+  const int before = tokenizer_.encodes();
+  // The longest token has 12 bytes.
+  const ErrorInfo info = GetErrorInfo(Refused(Ask(std::string(1200, 'x'))).status);
+  EXPECT_EQ(tokenizer_.encodes(), before);
+  EXPECT_EQ(info.reason, "PROMPT_TOO_LONG");
+  EXPECT_THAT(info.metadata, ElementsAre(Pair("actual", "100"), Pair("limit", "99")));
+  ValidRequest ask = Ask(std::string(1200, 'x'));
+  ask.prompt.truncate_to_tokens = 5;
+  EXPECT_EQ(Accepted(std::move(ask)).prompt.size(), 5u) << "truncation may make it fit";
 }
 
 TEST_F(IntakeTest, JobsAreBounded) {
-  EXPECT_TRUE(intake_->Post([] {}).ok());
-  EXPECT_TRUE(intake_->Post([] {}).ok());
-  EXPECT_EQ(GetErrorInfo(intake_->Post([] {})).reason, "QUEUE_FULL");
+  EXPECT_TRUE(intake_->Post(Job("a", 1)).ok());
+  EXPECT_TRUE(intake_->Post(Job("b", 1 << 20)).ok());
+  EXPECT_EQ(GetErrorInfo(intake_->Post(Job("c", 1))).reason, "QUEUE_FULL");
   EXPECT_TRUE(intake_->RunOne());
-  EXPECT_TRUE(intake_->Post([] {}).ok());
+  EXPECT_TRUE(intake_->Post(Job("d", 1)).ok());
 }
 
 TEST_F(IntakeTest, CountsCallsThatValidationRefused) {

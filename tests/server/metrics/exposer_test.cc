@@ -7,7 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
+#include <vector>
 
 namespace quire {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string Get(int port, const std::string& path) {
+int Connect(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -23,9 +25,15 @@ std::string Get(int port, const std::string& path) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
     close(fd);
-    return "";
+    return -1;
   }
-  const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  return fd;
+}
+
+std::string Ask(const std::string& method, int port, const std::string& path) {
+  const int fd = Connect(port);
+  if (fd < 0) return "";
+  const std::string request = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
   EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
   std::string reply;
   char buffer[4096];
@@ -35,6 +43,8 @@ std::string Get(int port, const std::string& path) {
   close(fd);
   return reply;
 }
+
+std::string Get(int port, const std::string& path) { return Ask("GET", port, path); }
 
 TEST(Exposer, ServesMetricsAndHealth) {
   HealthReport health{.live = true, .started = false, .ready = false, .why = "loading"};
@@ -61,6 +71,39 @@ TEST(Exposer, ServesMetricsAndHealth) {
   EXPECT_THAT(Get(port, "/metrics/other"), StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(Get(port, "/"), StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(Get(port, "/livez/"), StartsWith("HTTP/1.1 404"));
+}
+
+TEST(Exposer, AnswersHeadAsGetWithoutABodyAndRefusesOtherMethods) {
+  auto exposer = Exposer::Start({.listen = "127.0.0.1:0",
+                                 .health = [] { return HealthReport{.ready = true}; },
+                                 .metrics = [] { return std::string("quire_ready 1\n"); }});
+  ASSERT_TRUE(exposer.ok()) << exposer.status();
+  const int port = (*exposer)->port();
+  for (const char* path : {"/livez", "/readyz", "/metrics"}) {
+    const std::string head = Ask("HEAD", port, path);
+    EXPECT_THAT(head, StartsWith("HTTP/1.1 200"));
+    EXPECT_TRUE(head.ends_with("\r\n\r\n")) << head;
+    const std::string post = Ask("POST", port, path);
+    EXPECT_THAT(post, StartsWith("HTTP/1.1 405"));
+    EXPECT_THAT(post, HasSubstr("Allow: GET, HEAD"));
+    EXPECT_THAT(Ask("DELETE", port, path), StartsWith("HTTP/1.1 405"));
+  }
+}
+
+TEST(Exposer, AnswersWhileTwentyHalfRequestsHang) {
+  auto exposer = Exposer::Start({.listen = "127.0.0.1:0"});
+  ASSERT_TRUE(exposer.ok()) << exposer.status();
+  const int port = (*exposer)->port();
+  std::vector<int> hanging;
+  for (int i = 0; i < 20; ++i) {
+    hanging.push_back(Connect(port));
+    ASSERT_GE(hanging.back(), 0);
+    ASSERT_EQ(write(hanging.back(), "GET /li", 7), 7);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(Get(port, "/livez"), StartsWith("HTTP/1.1 200"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  for (const int fd : hanging) close(fd);
 }
 
 TEST(Exposer, ATakenPortIsUnavailable) {

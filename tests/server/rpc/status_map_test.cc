@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/error_info.h"
+#include "runtime/text/utf8.h"
 
 namespace quire {
 namespace {
@@ -33,6 +34,18 @@ TEST(ToGrpcStatus, KeepsEveryCodeThatWeSend) {
     EXPECT_EQ(status.error_message(), "m");
   }
   EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
+}
+
+TEST(ToGrpcStatus, CutsALongMessageBetweenCodePoints) {
+  for (size_t lead = 0; lead < 4; ++lead) {
+    std::string message(lead, 'a');
+    for (int i = 0; i < 400; ++i) message += "\xF0\x9F\x98\x80";
+    const grpc::Status status = ToGrpcStatus(absl::InvalidArgumentError(message));
+    EXPECT_TRUE(IsValidUtf8(status.error_message()));
+    EXPECT_LE(status.error_message().size(), 1024u);
+    EXPECT_GT(status.error_message().size(), 1020u);
+    EXPECT_TRUE(message.starts_with(status.error_message()));
+  }
 }
 
 TEST(ToGrpcStatus, CarriesTheDetailsOfItsKind) {
