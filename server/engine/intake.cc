@@ -42,8 +42,8 @@ RejectReason RejectReasonOfEnd(FinishReason reason) {
 constexpr size_t kLargeBytes = 16 << 10;
 constexpr size_t kSmallTurns = 16;
 
-absl::Status TooLong(int64_t prompt_tokens, const Capacity& capacity,
-                     const CapacityLimits& limits) {
+absl::Status TooLong(int64_t prompt_tokens, const Capacity& capacity, const CapacityLimits& limits,
+                     bool counted = true) {
   std::string message;
   ErrorInfo info;
   if (capacity.verdict == CapacityVerdict::kPromptBeyondPool) {
@@ -56,8 +56,8 @@ absl::Status TooLong(int64_t prompt_tokens, const Capacity& capacity,
                      {"total_blocks", absl::StrCat(limits.num_blocks)}};
   } else {
     message =
-        absl::StrCat("prompt of ", prompt_tokens, " tokens and one more do not fit the context of ",
-                     limits.context_tokens);
+        absl::StrCat("prompt of ", counted ? "" : "at least ", prompt_tokens,
+                     " tokens and one more do not fit the context of ", limits.context_tokens);
     info.reason = "PROMPT_TOO_LONG";
     info.metadata = {{"actual", absl::StrCat(prompt_tokens)},
                      {"limit", absl::StrCat(limits.context_tokens - 1)}};
@@ -296,7 +296,7 @@ void Intake::Prepare(ValidRequest request) {
     return Refuse(
         id,
         TooLong(encoded->at_least, Capacity{.verdict = CapacityVerdict::kPromptBeyondContext},
-                options_.capacity),
+                options_.capacity, false),
         FinishReason::kNone);
   }
   const std::vector<TokenSpan>& spans = encoded->tokens;

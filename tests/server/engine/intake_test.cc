@@ -279,7 +279,9 @@ TEST_F(IntakeTest, DeadLargeItemsTakeNoTurn) {
 TEST_F(IntakeTest, APromptTooLongByItsBytesAloneIsNotEncoded) {
   const int before = tokenizer_.encodes();
   // The longest token has 12 bytes.
-  const ErrorInfo info = GetErrorInfo(Refused(Ask(std::string(1200, 'x'))).status);
+  const absl::Status status = Refused(Ask(std::string(1200, 'x'))).status;
+  const ErrorInfo info = GetErrorInfo(status);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("at least 100 tokens"));
   EXPECT_EQ(tokenizer_.encodes(), before);
   EXPECT_EQ(info.reason, "PROMPT_TOO_LONG");
   EXPECT_THAT(info.metadata, ElementsAre(Pair("actual", "100"), Pair("limit", "99")));
