@@ -129,8 +129,8 @@ std::string DescribeStack(const ServerConfig& config, const ModelStack& stack) {
   return absl::StrFormat("%s: %s, %.1f M parameters, %s; context %d; %d threads, %s, KV %s\n%s",
                          ModelNames(config, stack)[0], m.architecture,
                          static_cast<double>(m.parameter_count) * 1e-6, m.quantization,
-                         stack.plan.effective_context_tokens(), stack.pool->size(), stack.isa, stack.kv_dtype,
-                         stack.plan.text);
+                         stack.plan.effective_context_tokens(), stack.pool->size(), stack.isa,
+                         stack.kv_dtype, stack.plan.text);
 }
 
 }  // namespace quire

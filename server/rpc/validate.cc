@@ -5,6 +5,7 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/error_info.h"
+#include "runtime/text/utf8.h"
 #include "server/rpc/validate_prompt.h"
 #include "server/rpc/violations.h"
 
@@ -287,7 +288,7 @@ absl::Status CheckModelName(const std::string& model, const RequestLimits& limit
     return absl::OkStatus();
   return MakeError(absl::StatusCode::kNotFound, "no such model is served here",
                    {.reason = "MODEL_NOT_FOUND",
-                    .metadata = {{"model", model.substr(0, 128)}},
+                    .metadata = {{"model", model.substr(0, CutBefore(model, 128))}},
                     .violations = {}});
 }
 

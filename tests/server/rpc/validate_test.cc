@@ -349,6 +349,11 @@ TEST(ValidateGenerate, ReadsChat) {
             "FIELD_INVALID prompt.chat.continue_final_message");
 }
 
+TEST(CheckModelName, CutsALongNameBetweenCodePoints) {
+  const absl::Status status = CheckModelName(std::string(127, 'a') + "\u00e9", Limits());
+  EXPECT_EQ(GetErrorInfo(status).metadata[0].second, std::string(127, 'a'));
+}
+
 TEST(ValidateAbort, WantsOneToAThousandIds) {
   v1::AbortRequest request;
   EXPECT_FALSE(ValidateAbort(request, Limits()).ok());
