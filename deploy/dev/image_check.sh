@@ -42,8 +42,9 @@ answer=$(in_image quire generate --addr 127.0.0.1:50051 --chat --system 'Answer 
   fail "the call failed"
 grep -q Paris <<<"$answer" || fail "unexpected answer: $answer"
 ! touch "$tree/etc/written" 2>/dev/null || fail "the file system is writable"
-server=$(pgrep -P "$outer" | head -n 1)
-[ "$(awk '/^Uid:/ {print $2}' "/proc/$server/status")" = 65532 ] || fail "the server does not run as uid 65532"
+server=$(awk -v parent="$outer" '$4 == parent {print $1; exit}' "$tree"/proc/[0-9]*/stat)
+[ -n "$server" ] || fail "the server is gone"
+[ "$(awk '/^Uid:/ {print $2}' "$tree/proc/$server/status")" = 65532 ] || fail "the server does not run as uid 65532"
 kill -TERM "$server"
 status=0
 wait "$outer" || status=$?
