@@ -100,6 +100,7 @@ class TestServer {
   std::string CheckIdle();
 
  private:
+  std::string CheckBooks();  // at this moment
   static FakeModelOptions WithVocabulary(FakeModelOptions options, int32_t vocab_size);
   const TestServerOptions options_;
   SteadyClock clock_;
