@@ -1,6 +1,6 @@
-// The policy of a step: who gets how many tokens, whose blocks are taken, who is admitted. Moves
-// sequences between the queue and the running set, and blocks between them and the pool; ends
-// nothing. Engine thread only; what it refers to outlives it.
+// The policy of a step: who gets how many tokens, who is admitted. Moves sequences between the queue
+// and the running set; blocks are block_planner.h's; ends nothing. Engine thread only; what it
+// refers to outlives it.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "scheduler/block_planner.h"
 #include "scheduler/running_set.h"
 #include "scheduler/step_plan.h"
 #include "scheduler/waiting_queue.h"
@@ -36,23 +37,20 @@ class StepPlanner {
 
  private:
   void GrantRunning();
-  int32_t GrowFor(Sequence& sequence, int32_t tokens);
   void Admit(MonotonicTime now);
-  bool MakeRoom(int32_t blocks);
-  void Preempt(Sequence& victim);
   void WritePlan();
 
   PlannerOptions options_;
-  BlockPool& pool_;
   WaitingQueue& waiting_;
   RunningSet& running_;
+  BlockPlanner blocks_;
 
   // Storage of a step, reused.
   std::vector<Grant> grants_;
   std::vector<Sequence*> candidates_;
   std::vector<int32_t> uncomputed_, shares_;
   std::vector<PlannedSeq> planned_;
-  std::vector<SequenceId> admitted_, preempted_;
+  std::vector<SequenceId> admitted_;
   StepPlan plan_;
 };
 
