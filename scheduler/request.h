@@ -28,6 +28,14 @@ struct CacheDomain {
   friend bool operator==(const CacheDomain&, const CacheDomain&) = default;
 };
 
+// Which earlier tokens a row attends to. Part of what a cached block must agree on: below the first
+// layer the values of a token depend on what its predecessors saw.
+struct KvPolicy {
+  int32_t window_tokens = 0;  // its own and the tokens before it; 0 = all earlier tokens
+  int32_t sink_tokens = 0;    // the first tokens of the sequence, seen by all; with a window only
+  friend bool operator==(const KvPolicy&, const KvPolicy&) = default;
+};
+
 struct Request {
   RequestId id = RequestId::kNone;
   std::vector<TokenId> prompt;  // >= 1 token
@@ -41,6 +49,8 @@ struct Request {
   // Ends it with kTimeLimit; the earlier of the two names the reason.
   MonotonicTime time_limit = MonotonicTime::kInfinite;
   CacheDomain cache_domain;
+  KvPolicy kv;
+  bool cache_bypass = false;  // finds nothing in the prefix cache and leaves nothing there
 };
 
 }  // namespace quire

@@ -24,6 +24,7 @@ struct SchedulerOptions {
   int32_t max_waiting = 256;               // sequences in the queue
   int64_t max_waiting_tokens = 262144;     // uncomputed prompt tokens in the queue
   int64_t max_queue_ns = 120'000'000'000;  // older waiting requests end with kQueueAge
+  bool prefix_cache = true;                // what is computed stays findable for later prompts
 };
 
 // Computed from state, never from deltas.
@@ -36,6 +37,8 @@ struct SchedulerStats {
           sequences_finished = 0;  // since start; started = finished + running + waiting
   int64_t preemptions = 0;
   int64_t prefill_tokens = 0, recompute_tokens = 0, decode_tokens = 0;  // rows computed since start
+  // Prompt tokens at first admission: looked up, and found. Findable blocks given to others.
+  int64_t prefix_query_tokens = 0, prefix_hit_tokens = 0, block_evictions = 0;
 };
 
 class Scheduler {

@@ -38,6 +38,7 @@ struct TokenEvent {
   FinishReason finish = FinishReason::kNone;
   SampleOutcome outcome = SampleOutcome::kToken;  // why, for kError
   int32_t preemptions = 0;                        // so far; of the finish event
+  int32_t cached_prompt_tokens = 0;               // found in the prefix cache; of the finish event
   MonotonicTime first_scheduled{};  // when it left the queue; of the finish event, 0 if never
 };
 
