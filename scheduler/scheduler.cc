@@ -57,8 +57,8 @@ Scheduler::State::State(const SchedulerOptions& options, int32_t num_blocks)
       pool(num_blocks),
       waiting(static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks)),
       running(static_cast<size_t>(num_blocks)),  // each holds a block
-      planner({.step_tokens = options.step_tokens, .max_running = options.max_running}, pool,
-              waiting, running) {
+      pacer({.step_tokens = options.step_tokens, .target_itl_ns = options.target_itl_ns}),
+      planner({.max_running = options.max_running}, pool, waiting, running, pacer) {
   CHECK_GE(options.step_tokens, 1);
   CHECK_GE(options.max_running, 1);
   const size_t most = static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks);
@@ -143,6 +143,7 @@ void Scheduler::State::Retire(Sequence& sequence) {
   }
   sequence.blocks.Release();
   ++sequences_finished;
+  pacer.ObserveEnd();
 }
 
 void Scheduler::State::RetireEnded() {
@@ -162,6 +163,12 @@ const StepPlan& Scheduler::Schedule(MonotonicTime now) {
   const StepPlan& plan = s.planner.Plan(now);
   s.preemptions += static_cast<int64_t>(plan.preempted.size());
   return plan;
+}
+
+void Scheduler::ObserveStep(int64_t nanos) {
+  State& s = *state_;
+  CHECK(s.step_open) << "ObserveStep without Schedule";
+  if (s.planner.plan().num_tokens > 0) s.pacer.Observe(ShapeOf(s.planner.plan()), nanos);
 }
 
 void Scheduler::Commit(std::span<const Sampled> sampled, std::vector<TokenEvent>& events) {

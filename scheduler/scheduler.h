@@ -11,7 +11,9 @@
 #include "absl/status/status.h"
 #include "runtime/base/clock.h"
 #include "runtime/sampling/sample_spec.h"
+#include "scheduler/queue_policy.h"
 #include "scheduler/request.h"
+#include "scheduler/service_estimate.h"
 #include "scheduler/step_plan.h"
 #include "scheduler/token_event.h"
 
@@ -24,6 +26,10 @@ struct SchedulerOptions {
   int32_t max_waiting = 256;               // sequences in the queue
   int64_t max_waiting_tokens = 262144;     // uncomputed prompt tokens in the queue
   int64_t max_queue_ns = 120'000'000'000;  // older waiting requests end with kQueueAge
+  // While somebody decodes, prompts get so many tokens that a step takes no longer than this; 0:
+  // step_tokens always.
+  int64_t target_itl_ns = 0;
+  QueuePolicy queue;
   bool prefix_cache = true;                // what is computed stays findable for later prompts
 };
 
@@ -37,6 +43,7 @@ struct SchedulerStats {
           sequences_finished = 0;  // since start; started = finished + running + waiting
   int64_t preemptions = 0;
   int64_t prefill_tokens = 0, recompute_tokens = 0, decode_tokens = 0;  // rows computed since start
+  ServiceRates rates;  // over recent steps, as far as ObserveStep told them
   // Prompt tokens at first admission: looked up, and found. Findable blocks given to others.
   int64_t prefix_query_tokens = 0, prefix_hit_tokens = 0, block_evictions = 0;
 };
@@ -55,6 +62,9 @@ class Scheduler {
       bool paused);  // slow reader: keeps its blocks, gets no tokens, is the first victim
   const StepPlan& Schedule(
       MonotonicTime now);  // also expires deadlines; grants >= 1 token if any sequence is runnable
+  // How long Forward and sampling of the step took; optional, before its Commit. What the budget of
+  // later steps and the rates learn from; no output depends on it.
+  void ObserveStep(int64_t nanos);
   // Called after every Schedule, even an empty one. Appends to events; drawn tokens are matched by
   // sequence.
   void Commit(std::span<const Sampled> sampled, std::vector<TokenEvent>& events);

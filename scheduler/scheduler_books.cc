@@ -38,7 +38,8 @@ SchedulerStats Scheduler::Stats() const {
                        .preemptions = s.preemptions,
                        .prefill_tokens = s.prefill_tokens,
                        .recompute_tokens = s.recompute_tokens,
-                       .decode_tokens = s.decode_tokens};
+                       .decode_tokens = s.decode_tokens,
+                       .rates = s.pacer.rates()};
   for (const Sequence* sequence : s.running.items()) {
     if (!sequence->paused) continue;
     ++stats.waiting;

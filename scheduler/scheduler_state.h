@@ -12,6 +12,7 @@
 #include "scheduler/running_set.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/sequence.h"
+#include "scheduler/step_pacer.h"
 #include "scheduler/step_planner.h"
 #include "scheduler/waiting_queue.h"
 
@@ -37,6 +38,7 @@ struct Scheduler::State {
   std::unordered_map<RequestId, std::unique_ptr<LiveRequest>> live;
   WaitingQueue waiting;
   RunningSet running;
+  StepPacer pacer;
   StepPlanner planner;
   std::vector<Sequence*> ended;    // ending is set, not yet retired
   std::vector<Sequence*> retired;  // finish event to come

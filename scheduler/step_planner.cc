@@ -11,9 +11,24 @@
 // was added, so alone it always fits.
 namespace quire {
 
+StepShape ShapeOf(const StepPlan& plan) {
+  StepShape shape;
+  for (const PlannedSeq& seq : plan.seqs) {
+    const auto rows = static_cast<int32_t>(seq.tokens.size());
+    (rows == 1 ? shape.decode_rows : shape.prefill_rows) += rows;
+    // The middle row stands for all.
+    shape.kv_tokens += int64_t{rows} * (seq.num_computed + rows / 2);
+  }
+  return shape;
+}
+
 StepPlanner::StepPlanner(const PlannerOptions& options, BlockPool& pool, WaitingQueue& waiting,
-                         RunningSet& running)
-    : options_(options), waiting_(waiting), running_(running), blocks_(pool, waiting, running) {
+                         RunningSet& running, const StepPacer& pacer)
+    : options_(options),
+      waiting_(waiting),
+      running_(running),
+      blocks_(pool, waiting, running),
+      pacer_(pacer) {
   const auto seqs = static_cast<size_t>(options.max_running);
   grants_.reserve(seqs);
   candidates_.reserve(seqs);
@@ -39,6 +54,21 @@ const StepPlan& StepPlanner::Plan(MonotonicTime now) {
   return plan_;
 }
 
+// Decodes of running sequences are known; of prompts, the first one's context stands for all.
+void StepPlanner::ChooseBudget() {
+  StepShape decodes;
+  int32_t context = -1;
+  for (const Sequence* sequence : candidates_) {
+    if (sequence->uncomputed() == 1) {
+      ++decodes.decode_rows;
+      decodes.kv_tokens += sequence->num_computed;
+    } else if (context < 0) {
+      context = sequence->num_computed;
+    }
+  }
+  budget_ = pacer_.Budget(decodes, std::max(0, context));
+}
+
 void StepPlanner::GrantRunning() {
   candidates_.clear();
   uncomputed_.clear();
@@ -48,8 +78,9 @@ void StepPlanner::GrantRunning() {
     candidates_.push_back(sequence);
     uncomputed_.push_back(sequence->uncomputed());
   }
+  ChooseBudget();
   shares_.resize(candidates_.size());
-  ShareBudget(uncomputed_, options_.step_tokens, shares_);
+  ShareBudget(uncomputed_, budget_, shares_);
   // Oldest first: a victim is younger than the one it makes room for, so it has no grant yet.
   for (size_t i = 0; i < candidates_.size(); ++i) {
     if (!candidates_[i]->running) break;  // preempted just now, and so are all behind it
@@ -60,7 +91,7 @@ void StepPlanner::GrantRunning() {
 }
 
 void StepPlanner::Admit(MonotonicTime now) {
-  int32_t budget = options_.step_tokens;
+  int32_t budget = budget_;
   for (const Grant& grant : grants_) budget -= grant.tokens;
   int32_t slots = options_.max_running - running_.num_active();
   blocks_.BeginAdmission();

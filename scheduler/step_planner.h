@@ -10,20 +10,23 @@
 #include "runtime/base/clock.h"
 #include "scheduler/block_planner.h"
 #include "scheduler/running_set.h"
+#include "scheduler/step_pacer.h"
 #include "scheduler/step_plan.h"
 #include "scheduler/waiting_queue.h"
 
 namespace quire {
 
 struct PlannerOptions {
-  int32_t step_tokens = 0;  // token budget, >= 1
   int32_t max_running = 0;  // sequences of a step, >= 1
 };
+
+// What a step with this plan costs depends on it.
+StepShape ShapeOf(const StepPlan& plan);
 
 class StepPlanner {
  public:
   StepPlanner(const PlannerOptions& options, BlockPool& pool, WaitingQueue& waiting,
-              RunningSet& running);
+              RunningSet& running, const StepPacer& pacer);
 
   const StepPlan& Plan(MonotonicTime now);  // valid until the next Plan or Clear
   // The sequences of the plan, in its order, with their grants.
@@ -36,6 +39,7 @@ class StepPlanner {
   void Clear();
 
  private:
+  void ChooseBudget();
   void GrantRunning();
   void Admit(MonotonicTime now);
   void WritePlan();
@@ -44,6 +48,8 @@ class StepPlanner {
   WaitingQueue& waiting_;
   RunningSet& running_;
   BlockPlanner blocks_;
+  const StepPacer& pacer_;
+  int32_t budget_ = 0;  // tokens of this step, >= 1
 
   // Storage of a step, reused.
   std::vector<Grant> grants_;

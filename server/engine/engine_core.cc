@@ -150,6 +150,7 @@ void EngineCore::State::Compute(const StepPlan& plan, StageTimer& timer) {
   num_sampled = specs.size();
   sampler.Sample(output.logits, specs, std::span(sampled).first(num_sampled));
   const MonotonicTime end = timer.Done(StepStage::kSample);
+  scheduler.ObserveStep(Nanos(end) - Nanos(begin));
 
   const double seconds = SecondsBetween(begin, end);
   ++stats.step;
