@@ -29,7 +29,7 @@ struct SchedulerOptions {
   // While somebody decodes, prompts get so many tokens that a step takes no longer than this; 0:
   // step_tokens always.
   int64_t target_itl_ns = 0;
-  QueuePolicy queue;
+  QueuePolicy queue{};
   bool prefix_cache = true;                // what is computed stays findable for later prompts
 };
 

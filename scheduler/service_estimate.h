@@ -21,7 +21,7 @@ struct ServiceLoad {
 };
 
 struct ServiceEstimate {
-  bool known = false;  // false: no rates yet, and the times are 0
+  bool known = false;                      // false: no rates yet, and the times are 0
   int64_t first_token_ns = 0, end_ns = 0;  // from now; end: after output_tokens tokens
 };
 

@@ -46,8 +46,7 @@ int32_t StepPacer::Budget(const StepShape& decodes, int32_t context) const {
   if (prefills_ == 0) return least;  // what a prompt costs is not known yet
   const double row_nanos =
       1e3 * (cost_[2] / kPrefillUnit + cost_[3] / kKvUnit * static_cast<double>(context));
-  const double room =
-      kMargin * static_cast<double>(options_.target_itl_ns) - PredictNanos(decodes);
+  const double room = kMargin * static_cast<double>(options_.target_itl_ns) - PredictNanos(decodes);
   if (room <= 0) return least;
   if (row_nanos * options_.step_tokens <= room) return options_.step_tokens;
   const int32_t budget = decodes.decode_rows + static_cast<int32_t>(room / row_nanos);
@@ -60,8 +59,8 @@ void StepPacer::Observe(const StepShape& step, int64_t nanos) {
   const Terms x = TermsOf(step);
   double micros = seconds * 1e6;
   if (observed_ >= kTrustAfter) {
-    const double usual = std::max(PredictNanos(step) * 1e-3,
-                                  1e6 * decode_seconds_ / std::max(1.0, decode_steps_));
+    const double usual =
+        std::max(PredictNanos(step) * 1e-3, 1e6 * decode_seconds_ / std::max(1.0, decode_steps_));
     if (usual > 0) micros = std::min(micros, kMostSurprise * usual);
   }
   Fit(x, micros);

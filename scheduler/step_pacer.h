@@ -49,10 +49,10 @@ class StepPacer {
   void UpdateRates(const StepShape& step, double seconds);
 
   PacerOptions options_;
-  Terms cost_{};                          // microseconds per term
-  std::array<Terms, kTerms> spread_{};    // covariance of cost_, up to a factor
-  int64_t observed_ = 0, prefills_ = 0;   // steps; steps with prefill rows
-  int64_t ends_ = 0;                      // since the last step
+  Terms cost_{};                         // microseconds per term
+  std::array<Terms, kTerms> spread_{};   // covariance of cost_, up to a factor
+  int64_t observed_ = 0, prefills_ = 0;  // steps; steps with prefill rows
+  int64_t ends_ = 0;                     // since the last step
   // Sums over recent steps, older ones fading.
   double prefill_rows_ = 0, prefill_seconds_ = 0, decode_steps_ = 0, decode_seconds_ = 0,
          ended_ = 0, seconds_ = 0;

@@ -107,7 +107,8 @@ TEST_F(StepPacerTest, AnInterruptedStepChangesLittle) {
 
 TEST_F(StepPacerTest, ALongTimeOfDecodesForgetsNothingAboutPrompts) {
   Warm(Cost);
-  for (int i = 0; i < 20'000; ++i) pacer_.Observe(Decodes(8, 200 + i % 50), Cost(Decodes(8, 200 + i % 50)));
+  for (int i = 0; i < 20'000; ++i)
+    pacer_.Observe(Decodes(8, 200 + i % 50), Cost(Decodes(8, 200 + i % 50)));
   const StepShape step = Mixed(pacer_, Decodes(8), 300);
   EXPECT_LE(Cost(step), 30 * kMs);
   EXPECT_GE(Cost(step), 20 * kMs);
