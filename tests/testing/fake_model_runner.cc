@@ -12,7 +12,6 @@
 namespace quire {
 namespace {
 
-constexpr uint64_t kRoot = 0x5157u;
 constexpr uint64_t kPoison = 0xdeadu;
 
 }  // namespace
@@ -21,6 +20,7 @@ FakeModelRunner::FakeModelRunner(FakeModelOptions options) : options_(std::move(
   const RunnerLimits& limits = options_.limits;
   const auto slots = static_cast<size_t>(limits.num_blocks) * kBlockTokens;
   slots_.resize(slots);
+  notes_.resize(static_cast<size_t>(limits.num_blocks));
   written_in_step_.resize(slots);
   const auto rows = static_cast<size_t>(limits.max_logits_rows);
   logits_.resize(rows * static_cast<size_t>(limits.vocab_size));
@@ -37,17 +37,18 @@ float FakeModelRunner::Logit(uint64_t chain, int32_t token) {
   return static_cast<float>(bits) * 0x1p-20f - 8.0f;
 }
 
-bool FakeModelRunner::Require(bool condition, const std::string& what) {
-  if (condition) return true;
+void FakeModelRunner::Report(const std::string& what) {
   CHECK(!options_.fatal) << "step " << steps_ << ": " << what;
   if (errors_.size() < 16) errors_.push_back(absl::StrCat("step ", steps_, ": ", what));
-  return false;
 }
 
 void FakeModelRunner::PoisonBlock(BlockId id) {
+  BlockNote& note = notes_[static_cast<size_t>(id)];
+  if (note.poisoned) return;
   const auto begin = static_cast<size_t>(id) * kBlockTokens;
   std::fill_n(slots_.begin() + static_cast<ptrdiff_t>(begin), kBlockTokens,
-              Slot{TokenId::kNone, -1, kPoison});
+              Slot{-1, kPoison, kPoison});
+  note = {.linked = 0, .poisoned = true};
 }
 
 StepOutput FakeModelRunner::Forward(const StepBatch& batch) {
@@ -65,7 +66,7 @@ StepOutput FakeModelRunner::Forward(const StepBatch& batch) {
 void FakeModelRunner::CheckBatch(const StepBatch& batch) {
   const RunnerLimits& limits = options_.limits;
   const auto rows = static_cast<int32_t>(batch.tokens.size());
-  Require(rows >= 1 && rows <= limits.max_rows, absl::StrCat(rows, " rows"));
+  Require(rows >= 1 && rows <= limits.max_rows, rows, " rows");
   Require(
       batch.positions.size() == batch.tokens.size() && batch.slots.size() == batch.tokens.size(),
       "rows of different counts");
@@ -93,20 +94,53 @@ void FakeModelRunner::Copy(const BlockCopy& copy) {
   PoisonBlock(copy.dst);
   std::copy_n(slots_.begin() + src, copy.token_count,
               slots_.begin() + static_cast<ptrdiff_t>(copy.dst) * kBlockTokens);
+  const int32_t linked = notes_[static_cast<size_t>(copy.src)].linked;
+  notes_[static_cast<size_t>(copy.dst)] = {.linked = std::min(linked, copy.token_count)};
 }
 
+// The chain after positions [0, end), as found.
 uint64_t FakeModelRunner::ReadPast(std::span<const BlockId> table, int32_t end) {
   uint64_t chain = kRoot;
-  for (int32_t p = 0; p < end; ++p) {
+  for (int32_t p = 0; p < end; p += kBlockTokens) {
     const auto block = static_cast<int32_t>(table[static_cast<size_t>(p / kBlockTokens)]);
-    const Slot& slot = slots_[static_cast<size_t>(block * kBlockTokens + p % kBlockTokens)];
-    const uint64_t expected = Extend(chain, slot.token, p);
-    Require(slot.position == p && slot.chain == expected,
-            absl::StrCat("position ", p, " read from block ", block, " that holds position ",
-                         slot.position));
+    const int32_t count = std::min(kBlockTokens, end - p);
+    // Rows of a step may be computed in any order, so nobody depends on another's.
+    Require(notes_[static_cast<size_t>(block)].row_step != steps_ + 1, "block ", block,
+            " is read in the step that fills it");
+    const Slot* first = &slots_[static_cast<size_t>(block) * kBlockTokens];
+    if (notes_[static_cast<size_t>(block)].linked >= count && first->position == p &&
+        first->parent == chain) {
+      chain = first[count - 1].chain;
+    } else {
+      chain = ReadSlots(block, p, count, chain);
+    }
+  }
+  return chain;
+}
+
+// The same, slot by slot, to say what is wrong.
+uint64_t FakeModelRunner::ReadSlots(int32_t block, int32_t position, int32_t count,
+                                    uint64_t chain) {
+  for (int32_t i = 0; i < count; ++i) {
+    const Slot& slot = slots_[static_cast<size_t>(block * kBlockTokens + i)];
+    Require(slot.position == position + i && slot.parent == chain, "position ", position + i,
+            " read from block ", block, " that holds position ", slot.position,
+            slot.position == position + i ? " of other tokens" : "");
     chain = slot.chain;  // what was found, so that a mistake shows in the output as well
   }
   return chain;
+}
+
+void FakeModelRunner::WriteSlot(size_t slot, const Slot& value) {
+  BlockNote& note = notes_[slot / kBlockTokens];
+  const auto offset = static_cast<int32_t>(slot % kBlockTokens);
+  note.poisoned = false;
+  note.row_step = steps_ + 1;
+  note.linked = std::min(note.linked, offset);
+  const bool follows = offset == 0 || (slots_[slot - 1].position + 1 == value.position &&
+                                       slots_[slot - 1].chain == value.parent);
+  if (note.linked == offset && follows) note.linked = offset + 1;
+  slots_[slot] = value;
 }
 
 void FakeModelRunner::RunSequence(const StepBatch& batch, const SeqSpan& seq) {
@@ -125,16 +159,17 @@ void FakeModelRunner::RunSequence(const StepBatch& batch, const SeqSpan& seq) {
     const int32_t position = begin + i;
     const auto block = static_cast<int32_t>(table[static_cast<size_t>(position / kBlockTokens)]);
     const auto slot = static_cast<size_t>(batch.slots[row]);
-    Require(batch.positions[row] == position,
-            absl::StrCat("row of position ", batch.positions[row], " at ", position));
+    Require(batch.positions[row] == position, "row of position ", batch.positions[row], " at ",
+            position);
     if (!Require(slot == static_cast<size_t>(block * kBlockTokens + position % kBlockTokens),
                  "slot is not the block table's")) {
       return;
     }
     Require(std::exchange(written_in_step_[slot], steps_ + 1) != steps_ + 1,
             "two writers of a slot");
-    chain = Extend(chain, batch.tokens[row], position);
-    slots_[slot] = {batch.tokens[row], position, chain};
+    const uint64_t parent = chain;
+    chain = Extend(parent, batch.tokens[row], position);
+    WriteSlot(slot, {position, parent, chain});
     const int32_t logits_row = i - (seq.row_count - seq.logits_count);
     if (logits_row >= 0) {
       WriteLogits(seq.logits_begin + logits_row, {steps_, batch.tokens[row], position}, chain);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/model_runner.h"
 
 namespace quire {
@@ -43,25 +44,42 @@ class FakeModelRunner final : public ModelRunner {
   const std::vector<std::string>& errors() const { return errors_; }
   int64_t steps() const { return steps_; }
 
-  // The logit of `token` after a chain; what a test compares with.
+  // The logit of `token` after a chain, and the chain of a sequence: what a test compares with.
+  static constexpr uint64_t kRoot = 0x5157u;  // of no tokens
   static float Logit(uint64_t chain, int32_t token);
   static uint64_t Extend(uint64_t chain, TokenId token, int32_t position);
 
  private:
   struct Slot {
-    TokenId token = TokenId::kNone;
     int32_t position = -1;
-    uint64_t chain = 0;
+    uint64_t parent = 0;  // chain before the token
+    uint64_t chain = 0;   // Extend(parent, token, position), by construction
+  };
+  // What is known of a block without looking at its slots again: so that reading a past costs a
+  // few instructions per block.
+  struct BlockNote {
+    int32_t linked = 0;     // leading slots at consecutive positions, each the parent of the next
+    bool poisoned = false;  // nothing has been written since it was poisoned
+    int64_t row_step = 0;   // 1 + step of the last row written to it
   };
   void CheckBatch(const StepBatch& batch);
   void Copy(const BlockCopy& copy);
   void RunSequence(const StepBatch& batch, const SeqSpan& seq);
   uint64_t ReadPast(std::span<const BlockId> table, int32_t end);
+  uint64_t ReadSlots(int32_t block, int32_t position, int32_t count, uint64_t chain);
+  void WriteSlot(size_t slot, const Slot& value);
   void WriteLogits(int32_t row, const FakeRow& at, uint64_t chain);
-  bool Require(bool condition, const std::string& what);
+  // The parts of the message are joined only when it is needed.
+  template <typename... Parts>
+  bool Require(bool condition, const Parts&... parts) {
+    if (!condition) [[unlikely]] Report(absl::StrCat(parts...));
+    return condition;
+  }
+  void Report(const std::string& what);
 
   FakeModelOptions options_;
   std::vector<Slot> slots_;
+  std::vector<BlockNote> notes_;          // [blocks]
   std::vector<int64_t> written_in_step_;  // [slots], 1 + step of the last write
   std::vector<float> logits_, group_max_;
   std::vector<std::string> errors_;
