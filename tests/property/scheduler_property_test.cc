@@ -1,39 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "tests/property/traffic.h"
 #include "tests/testing/requests.h"
+#include "tests/testing/step_driver.h"
 
 namespace quire {
 namespace {
-
-// QUIRE_TEST_SEEDS sets how many; a failure names its seed.
-TEST(SchedulerProperty, RandomTrafficKeepsEveryInvariant) {
-  const char* asked = std::getenv("QUIRE_TEST_SEEDS");
-  const uint64_t seeds = asked == nullptr ? 1000 : std::strtoull(asked, nullptr, 10);
-  for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    ASSERT_EQ(World(seed).Run(), "") << "seed " << seed;
-  }
-}
-
-// The plans of a run, as text.
-std::string Log(uint64_t seed) {
-  StepDriver driver(RandomOptions(seed));
-  std::string log;
-  for (uint64_t id = 1; id <= 6; ++id) {
-    Request request = MakeRequest(id, static_cast<int32_t>(30 * id), 40);
-    request.prompt = RandomTokens(seed + id, static_cast<int32_t>(20 * id), 48);
-    driver.scheduler().Add(request).IgnoreError();
-    log += driver.Step();
-  }
-  while (driver.scheduler().HasWork()) log += driver.Step();
-  return log;
-}
-
-TEST(SchedulerProperty, TheSameTrafficGivesTheSameDecisions) {
-  for (uint64_t seed = 1; seed <= 30; ++seed) ASSERT_EQ(Log(seed), Log(seed));
-}
 
 // D1 at every step k: preempting it there changes no token.
 TEST(SchedulerProperty, PreemptionAtAnyStepChangesNoToken) {

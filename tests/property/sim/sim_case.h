@@ -1,0 +1,80 @@
+// A case of the simulation: a configuration and a list of operations, plain data that can be drawn
+// from a seed, shrunk by deleting operations, and printed as the code of a test. What an operation
+// refers to is named by the request's id, so that deleting one leaves the others their meaning.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "scheduler/scheduler.h"
+#include "scheduler/token_event.h"
+
+namespace quire::sim {
+
+struct Config {
+  int32_t num_blocks = 8;
+  int32_t context_tokens = 1000;
+  int32_t step_tokens = 32;
+  int32_t max_running = 4;
+  int32_t max_waiting = 8;  // sequences
+  int32_t max_waiting_tokens = 4000;
+  int32_t max_queue_ns = 1'000'000;
+  bool nan_rows = false;  // some rows of the model yield NaN, by position and token
+
+  SchedulerOptions Options() const;
+};
+
+// A request. Times are relative to its submission, -1 = none.
+struct Submit {
+  uint32_t id = 0;  // unique in the case
+  int32_t prompt = 1, max_tokens = 1;
+  int32_t shared = 0, family = 0;  // its leading `shared` tokens are those of the family
+  int32_t n = 1;
+  int32_t priority = 0, tenant = 0, domain = 0;
+  int32_t deadline = -1, time_limit = -1;
+  int32_t min_tokens = -1;  // >= 0: the model's end token ends it, not before that many tokens
+  bool sampled = false;     // else greedy
+};
+
+// What goes wrong inside a step, between Schedule and Commit, to the sequence at place `victim` of
+// the plan, modulo its length.
+enum class Fault : uint8_t { kNone, kAbort, kStall, kNonFinite, kNoToken };
+
+enum class OpKind : uint8_t { kSubmit, kAbort, kStall, kResume, kTick, kStep, kDrain };
+
+struct Op {
+  OpKind kind = OpKind::kStep;
+  Submit submit{};
+  uint32_t id = 0;  // of the request that is aborted, stalled or resumed
+  FinishReason reason = FinishReason::kAborted;
+  int32_t nanos = 0;  // how far the clock moves before the step, or by the tick
+  Fault fault = Fault::kNone;
+  int32_t victim = 0;
+};
+
+struct Case {
+  Config config{};
+  std::vector<Op> ops{};
+};
+
+// The vocabulary of cases in code.
+inline Op Add(const Submit& submit) { return {.kind = OpKind::kSubmit, .submit = submit}; }
+inline Op Abort(uint32_t id, FinishReason reason = FinishReason::kAborted) {
+  return {.kind = OpKind::kAbort, .id = id, .reason = reason};
+}
+inline Op Stall(uint32_t id) { return {.kind = OpKind::kStall, .id = id}; }
+inline Op Resume(uint32_t id) { return {.kind = OpKind::kResume, .id = id}; }
+inline Op Tick(int32_t nanos) { return {.kind = OpKind::kTick, .nanos = nanos}; }
+inline Op Drain() { return {.kind = OpKind::kDrain}; }
+inline Op Step(int32_t nanos = 0, Fault fault = Fault::kNone, int32_t victim = 0) {
+  return {.kind = OpKind::kStep, .nanos = nanos, .fault = fault, .victim = victim};
+}
+
+// Swarm: the seed draws the configuration, the weights of the operations, then the operations.
+Case DrawCase(uint64_t seed);
+
+// The case as a test that can be pasted.
+std::string ToCode(const Case& c, const std::string& test_name);
+
+}  // namespace quire::sim

@@ -1,0 +1,235 @@
+// One step of a world: what must end is known before, what must be drawn follows from the plan, and
+// the events have to be exactly these.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tests/property/sim/sim_world.h"
+#include "tests/testing/fake_draw.h"
+#include "tests/testing/mix.h"
+#include "tests/testing/scheduler_peer.h"
+
+namespace quire::sim {
+namespace {
+
+std::string Name(const SequenceId& id) {
+  return absl::StrCat(static_cast<uint64_t>(id.request), ".", id.output_index);
+}
+
+uint64_t HashPlan(const StepPlan& plan) {
+  uint64_t hash = static_cast<uint64_t>(plan.num_tokens);
+  const auto fold = [&](auto value) { hash = Mix(hash, static_cast<uint64_t>(value)); };
+  for (const PlannedSeq& seq : plan.seqs) {
+    fold(seq.id.request);
+    fold(seq.id.output_index);
+    fold(seq.tokens.size());
+    for (BlockId id : seq.block_table) fold(id);
+  }
+  for (const SequenceId& id : plan.preempted) fold(id.request);
+  for (const SequenceId& id : plan.admitted) fold(id.request);
+  return hash;
+}
+
+}  // namespace
+
+MonotonicTime World::DueTime(const ShadowSeq& seq) const {
+  const Request& request = seq.owner->request;
+  MonotonicTime due = std::min(request.deadline, request.time_limit);
+  if (!seq.started)
+    due = std::min(due, MonotonicTime{Nanos(request.arrival) + config_.max_queue_ns});
+  return due;
+}
+
+// Which of the times that have passed names the end: the earliest; a time limit before a deadline
+// before the queue's age where they are equal.
+FinishReason World::DueReason(const ShadowSeq& seq) const {
+  const Request& request = seq.owner->request;
+  const MonotonicTime due = DueTime(seq);
+  if (due > MonotonicTime{now_}) return FinishReason::kNone;
+  if (request.time_limit == due) return FinishReason::kTimeLimit;
+  return request.deadline == due ? FinishReason::kDeadline : FinishReason::kQueueAge;
+}
+
+void World::MarkDue() {
+  ForEachSeq([&](ShadowSeq& seq) {
+    seq.must_end = seq.owner->abort != FinishReason::kNone ? seq.owner->abort : DueReason(seq);
+    seq.draws = seq.fails = seq.planned = seq.preempted_now = seq.admitted_now = false;
+    seq.granted = 0;
+    if (!seq.ends_now()) return;
+    // Its blocks are back before the plan is made.
+    seq.running = false;
+    seq.table.clear();
+  });
+}
+
+void World::DoStep(const Op& op) {
+  now_ += op.nanos;
+  MarkDue();
+  const StepPlan& plan = scheduler_.Schedule(MonotonicTime{now_});
+  result_.decisions = Mix(result_.decisions, HashPlan(plan));
+  CheckPlan(plan);
+  CheckPreemption(plan);
+  CheckAdmission(plan);
+  CheckProgress(plan);
+  if (failed()) return;
+  MoveShadow(plan);
+  MoveTables(plan);
+  scheduler_.CheckInvariants();
+  InjectBeforeCommit(op, plan);
+  sampled_.clear();
+  if (plan.num_tokens > 0) {
+    const StepBatch& batch = builder_.Build(plan);
+    const StepOutput out = runner_.Forward(batch);
+    FakeDrawAll(out.logits, kVocab, builder_.specs(), sampled_);
+  }
+  ExpectEvents(plan);
+  InjectIntoDraws(op);
+  events_.clear();
+  scheduler_.Commit(sampled_, events_);
+  ++result_.steps;
+  CheckEvents();
+  for (const std::string& error : runner_.errors()) Require(false, absl::StrCat("A8: ", error));
+  if (failed()) return;
+  scheduler_.CheckInvariants();
+  CheckBooks();
+  CheckHolders();
+  PoisonFreeBlocks();
+}
+
+// L5: from waiting to running by admission, back by preemption, no other way.
+void World::MoveShadow(const StepPlan& plan) {
+  for (const SequenceId& id : plan.preempted) {
+    ShadowSeq& seq = *FindSeq(id);
+    seq.running = false;
+    seq.table.clear();
+    seq.computed_before = std::max(seq.computed_before, seq.computed);
+    seq.computed = 0;
+    ++seq.preemptions;
+    ++preempted_;
+    ++result_.coverage.preemptions;
+    result_.coverage.paused_victims += seq.paused();
+  }
+  for (const SequenceId& id : plan.admitted) {
+    ShadowSeq& seq = *FindSeq(id);
+    seq.running = true;
+    if (!seq.started) seq.first_scheduled = MonotonicTime{now_};
+    seq.started = true;
+  }
+}
+
+void World::InjectBeforeCommit(const Op& op, const StepPlan& plan) {
+  if (plan.seqs.empty() || (op.fault != Fault::kAbort && op.fault != Fault::kStall)) return;
+  const PlannedSeq& planned = plan.seqs[static_cast<size_t>(op.victim) % plan.seqs.size()];
+  const auto id = static_cast<uint32_t>(planned.id.request);
+  if (op.fault == Fault::kStall) {
+    ++result_.coverage.stalls_in_step;
+    return DoPause(id, true);
+  }
+  ++result_.coverage.aborts_in_step;
+  const bool first = FindSeq(planned.id)->owner->abort == FinishReason::kNone;
+  DoAbort(id, op.reason);
+  if (!first) return;
+  ForEachSeq([&](ShadowSeq& seq) {
+    if (seq.id.request == planned.id.request && !seq.ends_now()) seq.must_end = op.reason;
+  });
+}
+
+void World::InjectIntoDraws(const Op& op) {
+  if (sampled_.empty() || (op.fault != Fault::kNonFinite && op.fault != Fault::kNoToken)) return;
+  Sampled& drawn = sampled_[static_cast<size_t>(op.victim) % sampled_.size()];
+  ShadowSeq* seq = FindSeq(drawn.sequence);
+  if (seq == nullptr) return Require(false, "a draw for nobody");
+  drawn.token = TokenId::kNone;
+  drawn.outcome =
+      op.fault == Fault::kNonFinite ? SampleOutcome::kNonFinite : SampleOutcome::kNoAllowedToken;
+  seq->fails = true;
+  ++result_.coverage.failed_draws;
+}
+
+// Also counts the rows of the plan, as the statistics should.
+void World::ExpectEvents(const StepPlan& plan) {
+  for (const PlannedSeq& planned : plan.seqs) {
+    ShadowSeq& seq = *FindSeq(planned.id);
+    const int32_t begin = seq.computed, end = begin + seq.granted;
+    const int32_t again = std::clamp(seq.computed_before, begin, end);
+    const int32_t prompt_end = std::clamp(seq.num_prompt(), again, end);
+    recompute_rows_ += again - begin;
+    prefill_rows_ += prompt_end - again;
+    decode_rows_ += end - prompt_end;
+    result_.coverage.recomputed += again - begin;
+    seq.computed = end;
+    seq.draws = end == seq.known() && !seq.ends_now();
+  }
+}
+
+void World::CheckEvents() {
+  for (const TokenEvent& event : events_) {
+    result_.decisions = Mix(result_.decisions, static_cast<uint64_t>(event.token));
+    ShadowSeq* seq = FindSeq(event.sequence);
+    if (seq == nullptr || seq->ended) {
+      return Require(false,
+                     absl::StrCat("L2: an event of ", Name(event.sequence), " behind its end"));
+    }
+    CheckEvent(event, *seq);
+    if (failed()) return;
+  }
+  ForEachSeq([&](const ShadowSeq& seq) {
+    Require(!seq.ends_now(), absl::StrCat("L4: ", Name(seq.id), " did not end in time"));
+    Require(!seq.draws, absl::StrCat("L2: the token of ", Name(seq.id), " is lost"));
+  });
+  std::erase_if(live_, [](const auto& request) { return request->open == 0; });
+}
+
+// D1, L1, L2: the next token of the lone run, or the end that is due; each once.
+void World::CheckEvent(const TokenEvent& event, ShadowSeq& seq) {
+  const std::string name = Name(seq.id);
+  if (seq.ends_now()) {
+    Require(event.token == TokenId::kNone, absl::StrCat("L2: a token of ", name, " after its end"));
+    Require(event.finish == seq.must_end,
+            absl::StrCat("L1: ", name, " ends with reason ", static_cast<int>(event.finish),
+                         " instead of ", static_cast<int>(seq.must_end)));
+  } else {
+    Require(seq.draws, absl::StrCat("L2: ", name, " draws, and should not"));
+    const SoloOutput& expected = seq.expected;
+    const auto next = static_cast<size_t>(seq.received);
+    const bool nan = next == expected.tokens.size();
+    const bool last = next + 1 >= expected.tokens.size() && expected.finish != FinishReason::kError;
+    if (seq.fails || nan) {
+      result_.coverage.nan_rows += nan;
+      Require(event.finish == FinishReason::kError && event.token == TokenId::kNone,
+              absl::StrCat("R17: ", name, " goes on after a failed draw"));
+    } else {
+      Require(event.token == expected.tokens[next],
+              absl::StrCat("D1: token ", next, " of ", name, " is not what it is alone"));
+      Require(
+          event.finish == (last ? expected.finish : FinishReason::kNone),
+          absl::StrCat("D1: ", name, " has ", next + 1, " tokens and reason ",
+                       static_cast<int>(event.finish), ", should end at ", expected.tokens.size()));
+      ++seq.received;
+      result_.coverage.whole += last;
+    }
+    seq.draws = false;
+  }
+  if (event.finish != FinishReason::kNone) {
+    Require(event.preemptions == seq.preemptions, "preemptions miscounted");
+    Require(event.first_scheduled == seq.first_scheduled, "start time wrong");
+    EndSeq(seq, event.finish);
+  }
+}
+
+void World::EndSeq(ShadowSeq& seq, FinishReason finish) {
+  Coverage& coverage = result_.coverage;
+  if (finish == FinishReason::kDeadline || finish == FinishReason::kTimeLimit) {
+    ++(seq.started ? coverage.timed_out_running : coverage.timed_out_waiting);
+  }
+  coverage.queue_aged += finish == FinishReason::kQueueAge;
+  coverage.pool_bound +=
+      finish == FinishReason::kLength && seq.received < seq.owner->request.stop.max_tokens;
+  seq.ended = true;
+  seq.must_end = FinishReason::kNone;
+  seq.running = false;
+  seq.table.clear();
+  ++finished_;
+  --const_cast<ShadowRequest*>(seq.owner)->open;
+}
+
+}  // namespace quire::sim

@@ -1,0 +1,110 @@
+// A world: the production scheduler and batch builder with a fake model and a clock, driven by
+// operations and compared with its shadow after each. Letters and numbers in problems are those of
+// the list of invariants: A allocator, L lifecycle, S scheduler, D determinism. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/batch_builder.h"
+#include "scheduler/scheduler.h"
+#include "tests/property/sim/shadow.h"
+#include "tests/property/sim/sim_case.h"
+#include "tests/testing/fake_model_runner.h"
+
+namespace quire::sim {
+
+struct Result {
+  std::string problem;     // the first violated rule, "" = none
+  int64_t steps = 0;       // of the scheduler
+  uint64_t decisions = 0;  // hash of every plan and event
+  Coverage coverage;
+};
+
+class World {
+ public:
+  explicit World(const Config& config);
+
+  void Apply(const Op& op);
+  // Faults are over and nothing arrives: everything ends within a bound, and nothing is left.
+  void Settle();
+  bool failed() const { return !result_.problem.empty(); }
+  const Result& result() const { return result_; }
+  int32_t open() const { return static_cast<int32_t>(live_.size()); }
+  const ShadowRequest* Find(uint32_t id) const;  // nullptr: unknown, or over
+
+ private:
+  // sim_world.cc
+  Request MakeSimRequest(const Submit& submit) const;
+  void DoSubmit(const Submit& submit);
+  void DoAbort(uint32_t id, FinishReason reason);
+  void DoPause(uint32_t id, bool paused);
+  absl::StatusCode ExpectedVerdict(const Request& request) const;
+  uint64_t StateHash();
+  ShadowSeq* FindSeq(const SequenceId& id);
+  template <typename Visit>
+  void ForEachSeq(Visit visit) {
+    for (const auto& request : live_) {
+      for (ShadowSeq& seq : request->seqs) {
+        if (!seq.ended) visit(seq);
+      }
+    }
+  }
+  void Require(bool condition, std::string_view what) {
+    if (!condition && !failed()) [[unlikely]]
+      Fail(what);
+  }
+  void Fail(std::string_view what);
+
+  // sim_step.cc
+  void DoStep(const Op& op);
+  void MarkDue();
+  void MoveShadow(const StepPlan& plan);
+  void InjectBeforeCommit(const Op& op, const StepPlan& plan);
+  void InjectIntoDraws(const Op& op);
+  void ExpectEvents(const StepPlan& plan);
+  void CheckEvents();
+  void CheckEvent(const TokenEvent& event, ShadowSeq& seq);
+  void EndSeq(ShadowSeq& seq, FinishReason finish);
+  FinishReason DueReason(const ShadowSeq& seq) const;
+  MonotonicTime DueTime(const ShadowSeq& seq) const;
+  // sim_checks.cc
+  void CheckPlan(const StepPlan& plan);
+  void CheckPlanned(const PlannedSeq& planned, ShadowSeq& seq);
+  void CheckBooks();
+  void CheckWakeUp();
+  void CheckNothingLeft();
+  // sim_order.cc
+  void CheckAdmission(const StepPlan& plan);
+  void CheckPreemption(const StepPlan& plan);
+  void CheckProgress(const StepPlan& plan);
+  // sim_blocks.cc
+  void MoveTables(const StepPlan& plan);
+  void CheckHolders();
+  void PoisonFreeBlocks();
+
+  Config config_;
+  Scheduler scheduler_;
+  FakeModelRunner runner_;
+  BatchBuilder builder_;
+  std::vector<std::unique_ptr<ShadowRequest>> live_;  // in order of arrival
+  int64_t now_ = 1000;
+  Result result_;
+
+  // Running totals, for the statistics.
+  int64_t started_ = 0, finished_ = 0, preempted_ = 0;
+  int64_t prefill_rows_ = 0, recompute_rows_ = 0, decode_rows_ = 0;
+
+  // Storage of a step.
+  std::vector<Sampled> sampled_;
+  std::vector<TokenEvent> events_;
+  std::vector<int32_t> holders_;  // [blocks]
+};
+
+// Applies the operations and settles.
+Result RunCase(const Case& c);
+
+}  // namespace quire::sim
