@@ -72,7 +72,8 @@ class FakeModelRunner final : public ModelRunner {
   // The parts of the message are joined only when it is needed.
   template <typename... Parts>
   bool Require(bool condition, const Parts&... parts) {
-    if (!condition) [[unlikely]] Report(absl::StrCat(parts...));
+    if (!condition) [[unlikely]]
+      Report(absl::StrCat(parts...));
     return condition;
   }
   void Report(const std::string& what);
