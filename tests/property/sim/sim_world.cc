@@ -37,6 +37,8 @@ SchedulerOptions Config::Options() const {
   options.max_waiting = max_waiting;
   options.max_waiting_tokens = max_waiting_tokens;
   options.max_queue_ns = max_queue_ns;
+  options.prefix_cache = false;
+  options.queue.fcfs = true;
   return options;
 }
 
