@@ -5,15 +5,19 @@
 #include "absl/log/check.h"
 
 namespace quire {
+namespace {
+
+bool Above(const Sequence* a, const Sequence* b) { return a->Outranks(*b); }
+
+}  // namespace
 
 void RunningSet::Insert(Sequence& sequence) {
-  const auto place = std::ranges::lower_bound(items_, sequence.order, {}, &Sequence::order);
-  items_.insert(place, &sequence);
+  items_.insert(std::ranges::lower_bound(items_, &sequence, Above), &sequence);
   sequence.running = true;
 }
 
 void RunningSet::Remove(Sequence& sequence) {
-  const auto place = std::ranges::lower_bound(items_, sequence.order, {}, &Sequence::order);
+  const auto place = std::ranges::lower_bound(items_, &sequence, Above);
   CHECK(place != items_.end() && *place == &sequence);
   items_.erase(place);
   sequence.running = false;
@@ -32,8 +36,13 @@ Sequence* RunningSet::LatestPaused() const {
 
 Sequence* RunningSet::VictimFor(const Sequence& sequence) const {
   if (Sequence* paused = LatestPaused()) return paused;
-  Sequence* latest = items_.empty() ? nullptr : items_.back();
-  return latest != nullptr && latest->order > sequence.order ? latest : nullptr;
+  Sequence* pinned = nullptr;
+  for (size_t i = items_.size(); i-- > 0 && sequence.Outranks(*items_[i]);) {
+    if (!items_[i]->pinned) return items_[i];
+    if (pinned == nullptr) pinned = items_[i];
+  }
+  const auto first = std::ranges::find(items_, false, &Sequence::paused);
+  return first != items_.end() && *first == &sequence ? pinned : nullptr;
 }
 
 }  // namespace quire

@@ -50,18 +50,33 @@ absl::Status QueueFull(const char* reason, const char* what, int64_t waiting, in
       {.reason = reason, .metadata = {}, .violations = {}});
 }
 
+// Every running sequence holds a block, and may be preempted.
+size_t MostWaiting(const SchedulerOptions& options, int32_t num_blocks) {
+  return static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks);
+}
+
 }  // namespace
 
 Scheduler::State::State(const SchedulerOptions& options, int32_t num_blocks)
     : options(options),
       pool(num_blocks),
-      waiting(static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks)),
+      waiting(MostWaiting(options, num_blocks)),
       running(static_cast<size_t>(num_blocks)),  // each holds a block
       pacer({.step_tokens = options.step_tokens, .target_itl_ns = options.target_itl_ns}),
-      planner({.max_running = options.max_running}, pool, waiting, running, pacer) {
+      shares(options.queue.tenant_weights),
+      planner({.max_running = options.max_running,
+               .max_waiting = MostWaiting(options, num_blocks),
+               .queue = options.queue},
+              {.pool = pool,
+               .waiting = waiting,
+               .running = running,
+               .pacer = pacer,
+               .shares = shares}) {
   CHECK_GE(options.step_tokens, 1);
   CHECK_GE(options.max_running, 1);
-  const size_t most = static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks);
+  CHECK(options.queue.ageing_ns >= 0 && options.queue.max_bypasses >= 0 &&
+        options.queue.max_preemptions >= 0);
+  const size_t most = MostWaiting(options, num_blocks);
   ended.reserve(most);
   retired.reserve(most);
 }
@@ -73,6 +88,8 @@ Scheduler::~Scheduler() = default;
 absl::Status Scheduler::Add(Request request) {
   State& s = *state_;
   CHECK(!s.live.contains(request.id)) << "request ids are never reused";
+  CHECK(request.priority >= kMinPriority && request.priority <= kMaxPriority) << request.priority;
+  CHECK(request.tenant >= 0 && request.tenant < kMaxTenants) << request.tenant;
   if (request.prompt.empty() || request.num_sequences < 1 || request.stop.max_tokens < 1) {
     return absl::InvalidArgumentError(
         "a request needs a prompt, an output and a token to generate");
@@ -97,9 +114,14 @@ absl::Status Scheduler::Add(Request request) {
   live->request = std::move(request);
   live->open = live->request.num_sequences;
   live->sequences.reserve(static_cast<size_t>(live->open));
+  s.shares.Arrive(live->request.tenant, s.waiting.items());
   for (int32_t i = 0; i < live->open; ++i) {
-    live->sequences.emplace_back(live->request, i, s.next_order++, s.pool);
-    s.waiting.Insert(live->sequences.back());
+    Sequence& sequence =
+        live->sequences.emplace_back(live->request, i, s.next_order++, s.pool);
+    sequence.priority = s.options.queue.fcfs ? 0 : live->request.priority;
+    sequence.level = sequence.priority;
+    sequence.pinned = s.options.queue.max_preemptions == 0;
+    s.waiting.Insert(sequence);
   }
   s.sequences_started += live->open;
   const RequestId id = live->request.id;
@@ -160,9 +182,7 @@ const StepPlan& Scheduler::Schedule(MonotonicTime now) {
   s.step_open = true;
   s.Expire(now);
   s.RetireEnded();
-  const StepPlan& plan = s.planner.Plan(now);
-  s.preemptions += static_cast<int64_t>(plan.preempted.size());
-  return plan;
+  return s.planner.Plan(now);
 }
 
 void Scheduler::ObserveStep(int64_t nanos) {
@@ -213,6 +233,7 @@ void Scheduler::State::CommitRows(const StepPlanner::Grant& grant) {
   recompute_tokens += again - begin;
   prefill_tokens += prompt_end - again;
   decode_tokens += end - prompt_end;
+  shares.CountServed(sequence.request->tenant, end - again);
   sequence.num_computed = end;
 }
 
@@ -222,6 +243,7 @@ TokenEvent Scheduler::State::CommitDraw(Sequence& sequence, const Sampled& drawn
   event.outcome = drawn.outcome;
   if (drawn.outcome == SampleOutcome::kToken) {
     sequence.tokens.push_back(drawn.token);
+    shares.ChargeOutput(sequence.request->tenant);
     event.token = drawn.token;
     event.logprob = drawn.logprob;
     event.rank = drawn.rank;

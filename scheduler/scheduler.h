@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "runtime/base/clock.h"
 #include "runtime/sampling/sample_spec.h"
+#include "scheduler/fair_share.h"
 #include "scheduler/queue_policy.h"
 #include "scheduler/request.h"
 #include "scheduler/service_estimate.h"
@@ -41,6 +42,8 @@ struct SchedulerStats {
           blocks_free = 0;  // add up: free + cached + used
   int64_t sequences_started = 0,
           sequences_finished = 0;  // since start; started = finished + running + waiting
+  // Since start, by cause (block_planner.h), and their sum.
+  int64_t preemptions_for_blocks = 0, preemptions_for_priority = 0, preemptions_of_paused = 0;
   int64_t preemptions = 0;
   int64_t prefill_tokens = 0, recompute_tokens = 0, decode_tokens = 0;  // rows computed since start
   ServiceRates rates;  // over recent steps, as far as ObserveStep told them
@@ -71,6 +74,7 @@ class Scheduler {
   MonotonicTime NextDeadline() const;  // when an idle engine must wake; kInfinite if never
   bool HasWork() const;                // a Schedule now would do something
   SchedulerStats Stats() const;
+  std::span<const TenantShare> Tenants() const;  // [kMaxTenants]; valid until destruction
   void CheckInvariants() const;  // CHECK-fails if the books do not balance
 
  private:

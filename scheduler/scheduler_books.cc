@@ -19,6 +19,8 @@ MonotonicTime Scheduler::NextDeadline() const {
   return next;
 }
 
+std::span<const TenantShare> Scheduler::Tenants() const { return state_->shares.tenants(); }
+
 bool Scheduler::HasWork() const {
   const auto active = [](const Sequence* sequence) { return !sequence->paused; };
   return !state_->ended.empty() || !state_->retired.empty() ||
@@ -35,11 +37,15 @@ SchedulerStats Scheduler::Stats() const {
                        .blocks_free = s.pool.num_free(),
                        .sequences_started = s.sequences_started,
                        .sequences_finished = s.sequences_finished,
-                       .preemptions = s.preemptions,
                        .prefill_tokens = s.prefill_tokens,
                        .recompute_tokens = s.recompute_tokens,
                        .decode_tokens = s.decode_tokens,
                        .rates = s.pacer.rates()};
+  const std::array<int64_t, 3>& preemptions = s.planner.blocks().preemptions();
+  stats.preemptions_for_blocks = preemptions[static_cast<size_t>(PreemptCause::kBlocks)];
+  stats.preemptions_for_priority = preemptions[static_cast<size_t>(PreemptCause::kPriority)];
+  stats.preemptions_of_paused = preemptions[static_cast<size_t>(PreemptCause::kPaused)];
+  stats.preemptions = preemptions[0] + preemptions[1] + preemptions[2];
   for (const Sequence* sequence : s.running.items()) {
     if (!sequence->paused) continue;
     ++stats.waiting;
@@ -52,6 +58,10 @@ SchedulerStats Scheduler::Stats() const {
 void Scheduler::State::CheckSequence(const Sequence& sequence) const {
   CHECK(sequence.num_computed >= 0 && sequence.num_computed < sequence.num_tokens());
   CHECK_LE(sequence.num_output(), sequence.request->stop.max_tokens);
+  CHECK_LE(sequence.bypasses, options.queue.max_bypasses);
+  CHECK_GE(sequence.level, sequence.priority);
+  CHECK_LE(sequence.displacements, sequence.preemptions);
+  CHECK_EQ(sequence.pinned, sequence.displacements >= options.queue.max_preemptions);
   CHECK_GE(sequence.blocks.size(), BlocksFor(sequence.num_computed));
   CHECK_LE(sequence.blocks.size(), BlocksFor(sequence.num_tokens()));
   if (sequence.running) {
@@ -72,7 +82,9 @@ void Scheduler::CheckInvariants() const {
   const auto check_list = [&](std::span<Sequence* const> items, bool running) {
     for (size_t i = 0; i < items.size(); ++i) {
       CHECK_EQ(items[i]->running, running);
-      CHECK(i == 0 || items[i - 1]->order < items[i]->order) << "arrival order lost";
+      CHECK(i == 0 ||
+            (running ? items[i - 1]->Outranks(*items[i]) : items[i - 1]->order < items[i]->order))
+          << "order lost";
       s.CheckSequence(*items[i]);
       for (BlockId id : items[i]->blocks.ids()) ++holders[static_cast<size_t>(id)];
       if (!running) waiting_tokens += items[i]->uncomputed();

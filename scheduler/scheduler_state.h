@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scheduler/block_pool.h"
+#include "scheduler/fair_share.h"
 #include "scheduler/running_set.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/sequence.h"
@@ -39,13 +40,14 @@ struct Scheduler::State {
   WaitingQueue waiting;
   RunningSet running;
   StepPacer pacer;
+  FairShare shares;
   StepPlanner planner;
   std::vector<Sequence*> ended;    // ending is set, not yet retired
   std::vector<Sequence*> retired;  // finish event to come
   bool step_open = false;          // between Schedule and Commit
   uint64_t next_order = 0;
 
-  int64_t sequences_started = 0, sequences_finished = 0, preemptions = 0;
+  int64_t sequences_started = 0, sequences_finished = 0;
   int64_t prefill_tokens = 0, recompute_tokens = 0, decode_tokens = 0;
 };
 

@@ -17,6 +17,7 @@ void Sequence::Preempt() {
   blocks.Release();
   computed_before = std::max(computed_before, num_computed);
   num_computed = 0;
+  bypasses = 0;
   ++preemptions;
 }
 

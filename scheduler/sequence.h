@@ -23,6 +23,12 @@ struct Sequence {
   int32_t uncomputed() const { return num_tokens() - num_computed; }  // >= 1 while it lives
   // Blocks it lacks for all of its tokens and the one to be drawn next.
   int32_t MissingBlocks() const { return blocks.Missing(num_tokens() + 1); }
+  // Most blocks it will ever hold.
+  int32_t MostBlocks() const { return BlocksFor(num_prompt() + request->stop.max_tokens); }
+  // Rank among running sequences: the higher level, then the earlier arrival. Fixed while both run.
+  bool Outranks(const Sequence& other) const {
+    return level != other.level ? level > other.level : order < other.order;
+  }
   bool ended() const { return ending != FinishReason::kNone; }
   void Preempt();  // gives the blocks back; everything is computed again later
 
@@ -35,7 +41,14 @@ struct Sequence {
   // Leading tokens whose KV existed at some time: rows below it are recomputed.
   int32_t computed_before = 0;
   int32_t preemptions = 0;
-  bool started = false;  // has left the queue at least once
+  int32_t priority = 0;  // base priority; 0 for all under fcfs
+  int32_t level = 0;     // effective priority with which it last left the queue
+  int32_t bypasses = 0;  // since it began to wait: admissions behind it that passed it
+  // Preemptions while it could run, and whether they were as many as may be: it keeps its blocks.
+  int32_t displacements = 0;
+  bool pinned = false;
+  uint64_t admitted_step = 0;  // step of its last admission
+  bool started = false;        // has left the queue at least once
   MonotonicTime first_scheduled{};
   bool running = false;                       // in the running set; else in the queue, or retired
   bool paused = false;                        // gets no tokens

@@ -4,18 +4,20 @@
 
 namespace quire {
 
-int32_t ShareBudget(std::span<const int32_t> uncomputed, int32_t budget,
-                    std::span<int32_t> grants) {
+int32_t ShareBudget(std::span<const int32_t> uncomputed, std::span<const int32_t> order,
+                    int32_t budget, std::span<int32_t> grants) {
   int32_t left = budget;
-  for (size_t i = 0; i < uncomputed.size(); ++i) {
-    grants[i] = (i == 0 || uncomputed[i] == 1) && left > 0 ? 1 : 0;
-    left -= grants[i];
-  }
-  for (size_t i = 0; i < uncomputed.size(); ++i) {
-    const int32_t more = std::min(left, uncomputed[i] - grants[i]);
+  std::ranges::fill(grants, 0);
+  const auto grant = [&](int32_t i, int32_t most) {
+    const int32_t more = std::min(left, most - grants[i]);
     grants[i] += more;
     left -= more;
+  };
+  if (!grants.empty()) grant(0, 1);
+  for (const int32_t i : order) {
+    if (uncomputed[i] == 1) grant(i, 1);
   }
+  for (const int32_t i : order) grant(i, uncomputed[i]);
   return budget - left;
 }
 

@@ -1,15 +1,28 @@
 #include "scheduler/step_planner.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 #include "absl/log/check.h"
+#include "scheduler/priority.h"
 #include "scheduler/step_budget.h"
 
-// Why every step with a runnable sequence makes progress: the oldest active sequence is granted at
-// least one token, and may take the blocks of all others. Capacity (capacity.h) was checked when it
-// was added, so alone it always fits.
+// Why every step with a runnable sequence makes progress: the active sequence of highest rank is
+// granted at least one token, and may take the blocks of all others. Capacity (capacity.h) was
+// checked when it was added, so alone it always fits.
+//
+// Who takes from whom: a running sequence that grows, from those of lower rank (level, then
+// arrival; the level is that of leaving the queue); a waiting one, from running ones whose level is
+// below its own priority. Age raises the level and so protects, but it takes nothing from anybody:
+// who was displaced comes back when there is room, and then cannot be displaced by its like again.
 namespace quire {
+namespace {
+
+// Waiting sequences without room that a step looks behind: each costs a look at the pool.
+constexpr int kMostWithoutRoom = 16;
+
+}  // namespace
 
 StepShape ShapeOf(const StepPlan& plan) {
   StepShape shape;
@@ -22,18 +35,23 @@ StepShape ShapeOf(const StepPlan& plan) {
   return shape;
 }
 
-StepPlanner::StepPlanner(const PlannerOptions& options, BlockPool& pool, WaitingQueue& waiting,
-                         RunningSet& running, const StepPacer& pacer)
+StepPlanner::StepPlanner(const PlannerOptions& options, const PlannerLinks& links)
     : options_(options),
-      waiting_(waiting),
-      running_(running),
-      blocks_(pool, waiting, running),
-      pacer_(pacer) {
+      waiting_(links.waiting),
+      running_(links.running),
+      pacer_(links.pacer),
+      shares_(links.shares),
+      blocks_(
+          {.max_running = options.max_running, .max_preemptions = options.queue.max_preemptions},
+          links.pool, links.waiting, links.running),
+      order_(options_.queue, links.shares, options.max_waiting) {
   const auto seqs = static_cast<size_t>(options.max_running);
   grants_.reserve(seqs);
   candidates_.reserve(seqs);
   uncomputed_.reserve(seqs);
-  shares_.reserve(seqs);
+  granting_.reserve(seqs);
+  shares_of_step_.reserve(seqs);
+  passed_.reserve(options.max_waiting);
   planned_.reserve(seqs);
   admitted_.reserve(seqs);
 }
@@ -48,10 +66,50 @@ void StepPlanner::Clear() {
 
 const StepPlan& StepPlanner::Plan(MonotonicTime now) {
   Clear();
-  GrantRunning();
+  Overtake(now);
+  GrantRunning(now);
+  // Whoever lost its blocks in this step would be the first to take them back.
   if (blocks_.preempted().empty()) Admit(now);
   WritePlan();
   return plan_;
+}
+
+bool StepPlanner::AnyMayOvertake() const {
+  int32_t highest = kMinPriority, lowest = kMaxPriority;
+  for (const Sequence* sequence : waiting_.items()) {
+    if (!sequence->paused) highest = std::max(highest, sequence->priority);
+  }
+  for (const Sequence* sequence : running_.items()) {
+    if (!sequence->paused) lowest = std::min(lowest, sequence->level);
+  }
+  return highest > lowest;
+}
+
+// Before running ones are granted anything, those whose priority is above the level of some of them
+// start, in their place if it must be.
+void StepPlanner::Overtake(MonotonicTime now) {
+  if (options_.queue.fcfs || !AnyMayOvertake()) return;
+  const auto overtakes = [this](const Sequence& head) {
+    return std::ranges::any_of(running_.items(), [&](const Sequence* other) {
+      return !other->paused && other->level < head.priority;
+    });
+  };
+  blocks_.BeginAdmission();
+  order_.Begin(waiting_.items(), now);
+  passed_.clear();
+  int without_room = 0;
+  while (Sequence* head = order_.Next()) {
+    if (overtakes(*head) && without_room < kMostWithoutRoom) {
+      if (blocks_.MakeRoomFor(*head, /*displace=*/true)) {
+        Start(*head, now);
+        blocks_.Start(*head, 1);
+        if (AnyPassedEnough()) break;
+        continue;
+      }
+      ++without_room;
+    }
+    if (!MayPass(*head)) break;
+  }
 }
 
 // Decodes of running sequences are known; of prompts, the first one's context stands for all.
@@ -69,7 +127,23 @@ void StepPlanner::ChooseBudget() {
   budget_ = pacer_.Budget(decodes, std::max(0, context));
 }
 
-void StepPlanner::GrantRunning() {
+// By effective priority now, up to the highest level that runs, then arrival: so a prompt of low
+// priority gets its turn at the budget, as it got its turn in the queue.
+void StepPlanner::OrderByAge(MonotonicTime now) {
+  granting_.resize(candidates_.size());
+  std::iota(granting_.begin(), granting_.end(), 0);
+  if (candidates_.empty() || candidates_.front()->level == candidates_.back()->level) return;
+  const int32_t top = candidates_.front()->level;
+  const auto key = [&](int32_t i) {
+    const Sequence& s = *candidates_[static_cast<size_t>(i)];
+    const int32_t level =
+        EffectivePriority(s.priority, s.request->arrival, now, options_.queue.ageing_ns);
+    return std::tuple(-std::min(level, top), s.order);
+  };
+  std::ranges::sort(granting_, {}, key);
+}
+
+void StepPlanner::GrantRunning(MonotonicTime now) {
   candidates_.clear();
   uncomputed_.clear();
   for (Sequence* sequence : running_.items()) {
@@ -79,13 +153,14 @@ void StepPlanner::GrantRunning() {
     uncomputed_.push_back(sequence->uncomputed());
   }
   ChooseBudget();
-  shares_.resize(candidates_.size());
-  ShareBudget(uncomputed_, budget_, shares_);
-  // Oldest first: a victim is younger than the one it makes room for, so it has no grant yet.
+  OrderByAge(now);
+  shares_of_step_.resize(candidates_.size());
+  ShareBudget(uncomputed_, granting_, budget_, shares_of_step_);
+  // By rank: a victim ranks below the one it makes room for, so it has no grant yet.
   for (size_t i = 0; i < candidates_.size(); ++i) {
-    if (!candidates_[i]->running) break;  // preempted just now, and so are all behind it
-    const int32_t tokens = blocks_.GrowFor(*candidates_[i], shares_[i]);
-    CHECK(tokens > 0 || i > 0) << "the oldest sequence cannot advance";
+    if (!candidates_[i]->running) continue;  // preempted just now
+    const int32_t tokens = blocks_.GrowFor(*candidates_[i], shares_of_step_[i]);
+    CHECK(tokens > 0 || i > 0) << "the first sequence cannot advance";
     if (tokens > 0) grants_.push_back({candidates_[i], tokens});
   }
 }
@@ -93,27 +168,52 @@ void StepPlanner::GrantRunning() {
 void StepPlanner::Admit(MonotonicTime now) {
   int32_t budget = budget_;
   for (const Grant& grant : grants_) budget -= grant.tokens;
-  int32_t slots = options_.max_running - running_.num_active();
+  int32_t places = options_.max_running - running_.num_active();
+  if (budget <= 0 || places <= 0 || waiting_.size() == 0) return;
   blocks_.BeginAdmission();
-  for (size_t i = 0; budget > 0 && slots > 0 && i < waiting_.items().size();) {
-    Sequence& head = *waiting_.items()[i];
-    if (head.paused) {
-      ++i;
+  order_.Begin(waiting_.items(), now);
+  passed_.clear();
+  int without_room = 0;
+  while (budget > 0 && places > 0 && without_room < kMostWithoutRoom) {
+    Sequence* head = order_.Next();
+    if (head == nullptr) break;
+    if (!blocks_.MakeRoomFor(*head, /*displace=*/false)) {
+      if (!MayPass(*head)) break;
+      ++without_room;
       continue;
     }
-    if (!blocks_.MakeRoomFor(head)) break;  // first come, first served
-    // MakeRoomFor may have put paused sequences into the queue before the head.
-    waiting_.Remove(head);
-    running_.Insert(head);
-    if (!head.started) head.first_scheduled = now;
-    head.started = true;
-    admitted_.push_back(head.id);
-    const int32_t tokens = std::min(budget, head.uncomputed());
-    blocks_.Start(head, tokens);
-    grants_.push_back({&head, tokens});
+    Start(*head, now);
+    const int32_t tokens = std::min(budget, head->uncomputed());
+    blocks_.Start(*head, tokens);
+    grants_.push_back({head, tokens});
     budget -= tokens;
-    --slots;
+    --places;
+    if (AnyPassedEnough()) break;
   }
+}
+
+// Whether others may start before this one, which waits on.
+bool StepPlanner::MayPass(Sequence& head) {
+  passed_.push_back(&head);
+  return !options_.queue.fcfs && head.bypasses < options_.queue.max_bypasses;
+}
+
+bool StepPlanner::AnyPassedEnough() const {
+  return std::ranges::any_of(passed_, [this](const Sequence* sequence) {
+    return sequence->bypasses >= options_.queue.max_bypasses;
+  });
+}
+
+void StepPlanner::Start(Sequence& head, MonotonicTime now) {
+  waiting_.Remove(head);
+  running_.Insert(head);
+  if (!head.started) {
+    head.first_scheduled = now;
+    shares_.ChargePrompt(head.request->tenant, head.uncomputed());
+  }
+  head.started = true;
+  admitted_.push_back(head.id);
+  for (Sequence* sequence : passed_) ++sequence->bypasses;
 }
 
 void StepPlanner::WritePlan() {

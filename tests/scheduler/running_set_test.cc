@@ -26,6 +26,24 @@ TEST_F(RunningSetTest, TheVictimIsTheLatestArrival) {
 
 TEST_F(RunningSetTest, AnOlderOneIsNeverAVictim) { EXPECT_EQ(running_.VictimFor(third_), nullptr); }
 
+TEST_F(RunningSetTest, ALowerLevelGivesWayBeforeLaterArrival) {
+  RunningSet running(4);
+  first_.level = -1;
+  third_.level = 1;
+  for (Sequence* sequence : {&first_, &second_, &third_}) running.Insert(*sequence);
+  EXPECT_EQ(running.items().front(), &third_);
+  EXPECT_EQ(running.VictimFor(third_), &first_);
+  EXPECT_EQ(running.VictimFor(first_), nullptr);
+}
+
+TEST_F(RunningSetTest, APinnedOneGivesWayOnlyToTheFirstAndLast) {
+  third_.pinned = true;
+  EXPECT_EQ(running_.VictimFor(first_), &second_);
+  EXPECT_EQ(running_.VictimFor(second_), nullptr);
+  second_.pinned = true;
+  EXPECT_EQ(running_.VictimFor(first_), &third_) << "the first must advance";
+}
+
 TEST_F(RunningSetTest, APausedOneGoesFirstHoweverOld) {
   first_.paused = true;
   EXPECT_EQ(running_.VictimFor(second_), &first_);

@@ -64,18 +64,6 @@ TEST(Scheduler, AdmitsFirstComeFirstServedUpToMaxRunning) {
   EXPECT_EQ(driver.Step(), "3 tokens\n3.0: 0 + 3, blocks 2, draws\nadmitted 3.0\n");
 }
 
-TEST(Scheduler, ABigHeadIsNotPassed) {
-  StepDriver driver(Options(4));
-  ASSERT_TRUE(driver.scheduler().Add(MakeRequest(1, 120, 8)).ok());  // 2 blocks
-  ASSERT_TRUE(driver.scheduler().Add(MakeRequest(2, 190, 8)).ok());  // 3 blocks: must wait
-  ASSERT_TRUE(driver.scheduler().Add(MakeRequest(3, 10, 8)).ok());
-  EXPECT_EQ(driver.Step(), "120 tokens\n1.0: 0 + 120, blocks 0 1, draws\nadmitted 1.0\n");
-  EXPECT_EQ(driver.Step(), "1 tokens\n1.0: 120 + 1, blocks 0 1, draws\n");
-  driver.RunUntilIdle();
-  EXPECT_EQ(driver.output(2).finish, FinishReason::kLength);
-  EXPECT_EQ(driver.output(3).finish, FinishReason::kLength);
-}
-
 TEST(Scheduler, RefusesWhatCanNeverFitWithBothNumbers) {
   StepDriver small(Options(2));
   const absl::Status pool = small.scheduler().Add(MakeRequest(1, 128, 1));

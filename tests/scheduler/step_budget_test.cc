@@ -2,15 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <vector>
 
 namespace quire {
 namespace {
 
-std::vector<int32_t> Share(const std::vector<int32_t>& uncomputed, int32_t budget) {
+std::vector<int32_t> Share(const std::vector<int32_t>& uncomputed, int32_t budget,
+                           std::vector<int32_t> order = {}) {
   std::vector<int32_t> grants(uncomputed.size());
+  if (order.empty()) {
+    order.resize(uncomputed.size());
+    std::iota(order.begin(), order.end(), 0);
+  }
   int32_t sum = 0;
-  const int32_t total = ShareBudget(uncomputed, budget, grants);
+  const int32_t total = ShareBudget(uncomputed, order, budget, grants);
   for (const int32_t grant : grants) sum += grant;
   EXPECT_EQ(total, sum);
   EXPECT_LE(sum, budget);
@@ -30,6 +36,15 @@ TEST(StepBudget, PromptsAreServedOldestFirst) {
 TEST(StepBudget, TheOldestAdvancesEvenWhenDecodesWouldTakeAll) {
   EXPECT_EQ(Share({40, 1, 1}, 2), (Grants{1, 1, 0}));
   EXPECT_EQ(Share({40, 1, 1}, 1), (Grants{1, 0, 0}));
+}
+
+TEST(StepBudget, ServesInTheOrderGiven) {
+  EXPECT_EQ(Share({30, 30, 30}, 50, {2, 0, 1}), (Grants{20, 0, 30}));
+  EXPECT_EQ(Share({1, 1, 1}, 2, {2, 1, 0}), (Grants{1, 0, 1}));
+}
+
+TEST(StepBudget, TheFirstAdvancesWhateverTheOrder) {
+  EXPECT_EQ(Share({30, 90}, 40, {1, 0}), (Grants{1, 39}));
 }
 
 TEST(StepBudget, LeavesWhatNobodyNeeds) {
