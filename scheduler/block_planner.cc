@@ -8,48 +8,88 @@
 //   work is thrown away, and whoever is older can still take its blocks.
 // - Admission asks for room for all known tokens and one more, beside the room that running
 //   sequences lack for theirs: so a prompt, once begun, is not starved of blocks by a later one.
+// - Copies are executed in order and before any row, so the source of one may be given back, and be
+//   written again, in the same step.
 namespace quire {
 
-BlockPlanner::BlockPlanner(const BlockPlannerOptions& options, BlockPool& pool,
+BlockPlanner::BlockPlanner(const BlockPlannerOptions& options, BlockPool& pool, PrefixCache& cache,
                            WaitingQueue& waiting, RunningSet& running)
-    : options_(options), pool_(pool), waiting_(waiting), running_(running) {
+    : options_(options), pool_(pool), cache_(cache), waiting_(waiting), running_(running) {
   victims_.reserve(static_cast<size_t>(pool.total()));
+  leaving_.resize(static_cast<size_t>(pool.total()));
   preempted_.reserve(static_cast<size_t>(pool.total()));  // each victim holds a block
+  copies_.reserve(static_cast<size_t>(pool.total()));     // each makes one
 }
 
 void BlockPlanner::Clear() {
   preempted_.clear();
   ++step_;
+  copies_.clear();
+}
+
+bool BlockPlanner::MustCopyTail(const Sequence& sequence) const {
+  if (sequence.num_computed % kBlockTokens == 0) return false;
+  const BlockId tail = sequence.blocks.at(sequence.num_computed / kBlockTokens);
+  return pool_.ref_count(tail) > 1 || pool_.findable(tail);
+}
+
+// Blocks it lacks for all of its tokens and the one to be drawn next.
+int32_t BlockPlanner::Lacking(const Sequence& sequence) const {
+  return sequence.blocks.Missing(sequence.num_tokens() + 1) + MustCopyTail(sequence);
 }
 
 int32_t BlockPlanner::GrowFor(Sequence& sequence, int32_t tokens) {
-  const int32_t end = sequence.num_computed + tokens;
-  while (sequence.blocks.Missing(end) > pool_.num_free()) {
+  if (tokens == 0) return 0;
+  const auto missing = [&] {
+    return sequence.blocks.Missing(sequence.num_computed + tokens) + MustCopyTail(sequence);
+  };
+  while (missing() > pool_.num_available()) {
     Sequence* victim = running_.VictimFor(sequence);
     if (victim == nullptr) {
-      const int32_t holds = (sequence.blocks.size() + pool_.num_free()) * kBlockTokens;
-      tokens = std::max(0, std::min(tokens, holds - sequence.num_computed));
+      const int32_t more = pool_.num_available() - MustCopyTail(sequence);
+      const int32_t holds = (sequence.blocks.size() + more) * kBlockTokens;
+      tokens = more < 0 ? 0 : std::clamp(holds - sequence.num_computed, 0, tokens);
       break;
     }
     Preempt(*victim, PreemptCause::kBlocks);
   }
-  if (tokens > 0) sequence.blocks.Grow(sequence.num_computed + tokens);
+  if (tokens > 0) Take(sequence, tokens);
   return tokens;
+}
+
+// There are blocks for it.
+void BlockPlanner::Take(Sequence& sequence, int32_t tokens) {
+  const int32_t end = sequence.num_computed + tokens;
+  cache_.EnsureFree(sequence.blocks.Missing(end) + MustCopyTail(sequence));
+  if (MustCopyTail(sequence)) {
+    const int32_t tail = sequence.num_computed / kBlockTokens;
+    const BlockId fresh = pool_.Allocate();
+    copies_.push_back({.src = sequence.blocks.at(tail),
+                       .dst = fresh,
+                       .token_count = sequence.num_computed % kBlockTokens});
+    sequence.blocks.Replace(tail, fresh);
+    pool_.Release(fresh);  // it is the table's now
+  }
+  sequence.blocks.Grow(end);
 }
 
 void BlockPlanner::BeginAdmission() {
   spoken_for_ = 0;
   for (const Sequence* sequence : running_.items()) {
-    if (!sequence->paused) spoken_for_ += sequence->MissingBlocks();
+    if (!sequence->paused) spoken_for_ += Lacking(*sequence);
   }
 }
 
 bool BlockPlanner::MakeRoomFor(const Sequence& head, bool displace) {
+  match_ = cache_.Find(head);
   if (!ChooseVictims(head, displace)) return false;
+  if (victims_.empty()) return true;
   for (Sequence* victim : victims_) {
-    if (!victim->paused) spoken_for_ -= victim->MissingBlocks();
+    if (!victim->paused) spoken_for_ -= Lacking(*victim);
     Preempt(*victim, PreemptCause::kPriority);
   }
+  victims_.clear();
+  match_ = cache_.Find(head);  // what they leave may be more of it
   return true;
 }
 
@@ -58,37 +98,70 @@ bool BlockPlanner::MakeRoomFor(const Sequence& head, bool displace) {
 bool BlockPlanner::ChooseVictims(const Sequence& head, bool displace) {
   const std::span<Sequence* const> running = running_.items();
   int32_t places = options_.max_running - running_.num_active();
-  int32_t have = pool_.num_free();
+  int32_t have = pool_.num_available();
   // Each displacement asks for one spare block more: where memory is short, coming back is not
   // worth a block that somebody else needs a moment later.
-  int32_t need =
-      head.MissingBlocks() + spoken_for_ + std::min(head.displacements, running_.num_active());
+  int32_t need = BlocksFor(head.num_tokens() + 1) - static_cast<int32_t>(match_.full.size()) +
+                 spoken_for_ + std::min(head.displacements, running_.num_active());
   victims_.clear();
   const auto has_room = [&] {
-    return have >= need && PinsHold(running, victims_, head, pool_.total());
+    return have - Revived() >= need && PinsHold(running, victims_, head, pool_.total());
   };
-  const auto take = [&](Sequence* victim) {
-    victims_.push_back(victim);
-    have += victim->blocks.size();
-  };
+  if (has_room() && places > 0) return true;
+  std::ranges::fill(leaving_, 0);
   for (size_t i = running.size(); i-- > 0 && !has_room();) {
-    if (running[i]->paused) take(running[i]);
+    if (running[i]->paused) have += Leave(*running[i]);
   }
   for (size_t i = running.size(); displace && i-- > 0 && !(has_room() && places > 0);) {
     Sequence* victim = running[i];
     if (victim->level >= head.priority) break;
     if (victim->paused || victim->pinned || victim->admitted_step == step_) continue;
-    take(victim);
-    need -= victim->MissingBlocks();
+    have += Leave(*victim);
+    need -= Lacking(*victim);
     ++places;
   }
   return has_room() && places > 0;
 }
 
-void BlockPlanner::Start(Sequence& head, int32_t tokens) {
+// Makes it a victim; returns how many blocks nobody holds without it.
+int32_t BlockPlanner::Leave(Sequence& victim) {
+  victims_.push_back(&victim);
+  int32_t left = 0;
+  for (BlockId id : victim.blocks.ids()) {
+    if (id == BlockId::kNone) continue;
+    left += ++leaving_[static_cast<size_t>(id)] == pool_.ref_count(id);
+  }
+  return left;
+}
+
+// Blocks of the match that nobody holds but victims: they are available, and then they are not.
+int32_t BlockPlanner::Revived() const {
+  return static_cast<int32_t>(std::ranges::count_if(match_.full, [this](BlockId id) {
+    const int32_t leaving = victims_.empty() ? 0 : leaving_[static_cast<size_t>(id)];
+    return pool_.ref_count(id) == leaving;
+  }));
+}
+
+int32_t BlockPlanner::Start(Sequence& head, int32_t budget) {
   head.admitted_step = step_;
-  head.blocks.Grow(tokens);
-  spoken_for_ += head.MissingBlocks();
+  // The source of a copy is held until the copy has its block: one block more for a moment.
+  const int32_t fresh =
+      BlocksFor(head.num_tokens() + 1) - static_cast<int32_t>(match_.full.size());
+  if (match_.partial_tokens > 0 && pool_.ref_count(match_.partial) == 0 &&
+      pool_.num_available() - Revived() <= fresh) {
+    match_.partial_tokens = 0;
+  }
+  for (BlockId id : match_.full) head.blocks.Append(id);
+  if (match_.partial_tokens > 0) head.blocks.Append(match_.partial);
+  head.num_computed = match_.tokens();
+  if (head.cached_prompt_tokens == Sequence::kNotLookedUp) {
+    head.cached_prompt_tokens = head.num_computed;
+    if (cache_.Uses(head)) cache_.CountQuery(head.num_prompt(), head.num_computed);
+  }
+  const int32_t tokens = std::min(budget, head.uncomputed());
+  Take(head, tokens);
+  spoken_for_ += Lacking(head);
+  return tokens;
 }
 
 // Out of the running set, back to its place in the queue, without blocks.
@@ -100,6 +173,7 @@ void BlockPlanner::Preempt(Sequence& victim, PreemptCause cause) {
   victim.pinned = victim.displacements >= options_.max_preemptions;
   preempted_.push_back(victim.id);
   running_.Remove(victim);
+  cache_.PublishTail(victim);
   victim.Preempt();
   waiting_.Insert(victim);
 }

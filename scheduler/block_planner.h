@@ -1,6 +1,9 @@
-// The memory side of a step: blocks for what runs, room for what is admitted, and whose blocks are
-// taken for it. Decides no order: who asks first is the step planner's, who is a victim the running
-// set's. Engine thread only; what it refers to outlives it.
+// The memory side of a step: blocks for what runs, room for what is admitted, what the prefix cache
+// has of it, and whose blocks are taken. Decides no order: who asks first is the step planner's, who
+// is a victim the running set's. Engine thread only; what it refers to outlives it.
+//
+// One rule for all sharing: before a sequence writes into a block that has another holder or can be
+// found, it gets a fresh block and a copy of the tokens it needs.
 #pragma once
 
 #include <array>
@@ -8,7 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "runtime/step_batch.h"
 #include "scheduler/block_pool.h"
+#include "scheduler/prefix_cache.h"
 #include "scheduler/running_set.h"
 #include "scheduler/waiting_queue.h"
 
@@ -25,8 +30,8 @@ struct BlockPlannerOptions {
 
 class BlockPlanner {
  public:
-  BlockPlanner(const BlockPlannerOptions& options, BlockPool& pool, WaitingQueue& waiting,
-               RunningSet& running);
+  BlockPlanner(const BlockPlannerOptions& options, BlockPool& pool, PrefixCache& cache,
+               WaitingQueue& waiting, RunningSet& running);
 
   void Clear();  // before a step is planned, and when it is over
 
@@ -39,26 +44,37 @@ class BlockPlanner {
   // running ones lack for theirs. Preempts paused sequences for it, with `displace` also active
   // ones of a level below its priority, but nobody unless that suffices.
   bool MakeRoomFor(const Sequence& head, bool displace);
-  // Of a head that has room and runs now: blocks for its first `tokens` tokens.
-  void Start(Sequence& head, int32_t tokens);
+  // Right behind it, of the head that runs now: what the cache has of it, and blocks for up to
+  // `budget` more tokens. Returns how many tokens are left to compute, at most `budget`.
+  int32_t Start(Sequence& head, int32_t budget);
 
   std::span<const SequenceId> preempted() const { return preempted_; }
+  std::span<const BlockCopy> copies() const { return copies_; }  // in order
   // Since start, by PreemptCause.
   const std::array<int64_t, 3>& preemptions() const { return preemptions_; }
 
  private:
   void Preempt(Sequence& victim, PreemptCause cause);
+  bool MustCopyTail(const Sequence& sequence) const;
+  int32_t Lacking(const Sequence& sequence) const;
   bool ChooseVictims(const Sequence& head, bool displace);
+  int32_t Leave(Sequence& victim);
+  int32_t Revived() const;
+  void Take(Sequence& sequence, int32_t tokens);
 
   const BlockPlannerOptions options_;
   BlockPool& pool_;
+  PrefixCache& cache_;
   WaitingQueue& waiting_;
   RunningSet& running_;
   int32_t spoken_for_ = 0;  // blocks that running sequences lack for tokens they already have
   uint64_t step_ = 0;       // tells who was admitted in the step being planned
   std::array<int64_t, 3> preemptions_{};
   std::vector<Sequence*> victims_;
+  PrefixMatch match_;             // of the head that was asked about last
+  std::vector<int32_t> leaving_;  // [blocks], how many of victims_ hold it
   std::vector<SequenceId> preempted_;
+  std::vector<BlockCopy> copies_;
 };
 
 }  // namespace quire

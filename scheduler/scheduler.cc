@@ -55,11 +55,20 @@ size_t MostWaiting(const SchedulerOptions& options, int32_t num_blocks) {
   return static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks);
 }
 
+void DescribeEnd(const Sequence& sequence, TokenEvent& event) {
+  event.preemptions = sequence.preemptions;
+  event.cached_prompt_tokens = std::max(0, sequence.cached_prompt_tokens);
+  event.first_scheduled = sequence.first_scheduled;
+}
+
 }  // namespace
 
 Scheduler::State::State(const SchedulerOptions& options, int32_t num_blocks)
     : options(options),
       pool(num_blocks),
+      cache(pool, {.on = options.prefix_cache,
+                   .context_tokens = options.context_tokens,
+                   .index = {.seed = options.cache_seed, .hash_bits = options.cache_hash_bits}}),
       waiting(MostWaiting(options, num_blocks)),
       running(static_cast<size_t>(num_blocks)),  // each holds a block
       pacer({.step_tokens = options.step_tokens, .target_itl_ns = options.target_itl_ns}),
@@ -68,6 +77,7 @@ Scheduler::State::State(const SchedulerOptions& options, int32_t num_blocks)
                .max_waiting = MostWaiting(options, num_blocks),
                .queue = options.queue},
               {.pool = pool,
+               .cache = cache,
                .waiting = waiting,
                .running = running,
                .pacer = pacer,
@@ -163,6 +173,7 @@ void Scheduler::State::Retire(Sequence& sequence) {
   } else {
     waiting.Remove(sequence);
   }
+  if (sequence.ending != FinishReason::kError) cache.PublishTail(sequence);
   sequence.blocks.Release();
   ++sequences_finished;
   pacer.ObserveEnd();
@@ -217,8 +228,7 @@ void Scheduler::Commit(std::span<const Sampled> sampled, std::vector<TokenEvent>
     TokenEvent& event = events.emplace_back();
     event.sequence = sequence->id;
     event.finish = sequence->ending;
-    event.preemptions = sequence->preemptions;
-    event.first_scheduled = sequence->first_scheduled;
+    DescribeEnd(*sequence, event);
     s.CloseFinished(*sequence);
   }
   s.retired.clear();
@@ -235,6 +245,7 @@ void Scheduler::State::CommitRows(const StepPlanner::Grant& grant) {
   decode_tokens += end - prompt_end;
   shares.CountServed(sequence.request->tenant, end - again);
   sequence.num_computed = end;
+  cache.PublishFull(sequence, begin);
 }
 
 TokenEvent Scheduler::State::CommitDraw(Sequence& sequence, const Sampled& drawn) {
@@ -252,11 +263,9 @@ TokenEvent Scheduler::State::CommitDraw(Sequence& sequence, const Sampled& drawn
     event.finish = FinishAfter(sequence.request->stop, drawn.token, sequence.num_output());
   } else {
     event.finish = FinishReason::kError;
+    if (drawn.outcome == SampleOutcome::kNonFinite) cache.Withdraw(sequence);
   }
-  if (event.finish != FinishReason::kNone) {
-    event.preemptions = sequence.preemptions;
-    event.first_scheduled = sequence.first_scheduled;
-  }
+  if (event.finish != FinishReason::kNone) DescribeEnd(sequence, event);
   return event;
 }
 

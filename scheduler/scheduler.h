@@ -32,6 +32,8 @@ struct SchedulerOptions {
   int64_t target_itl_ns = 0;
   QueuePolicy queue{};
   bool prefix_cache = true;                // what is computed stays findable for later prompts
+  uint64_t cache_seed = 0;                 // of its hash: another one in each process
+  int32_t cache_hash_bits = 64;            // fewer only in tests, to force collisions
 };
 
 // Computed from state, never from deltas.
@@ -46,9 +48,9 @@ struct SchedulerStats {
   int64_t preemptions_for_blocks = 0, preemptions_for_priority = 0, preemptions_of_paused = 0;
   int64_t preemptions = 0;
   int64_t prefill_tokens = 0, recompute_tokens = 0, decode_tokens = 0;  // rows computed since start
-  ServiceRates rates;  // over recent steps, as far as ObserveStep told them
   // Prompt tokens at first admission: looked up, and found. Findable blocks given to others.
   int64_t prefix_query_tokens = 0, prefix_hit_tokens = 0, block_evictions = 0;
+  ServiceRates rates;  // over recent steps, as far as ObserveStep told them
 };
 
 class Scheduler {

@@ -34,12 +34,16 @@ SchedulerStats Scheduler::Stats() const {
                        .waiting_tokens = s.waiting.tokens(),
                        .blocks_total = s.pool.total(),
                        .blocks_used = s.pool.num_used(),
+                       .blocks_cached = s.pool.num_cached(),
                        .blocks_free = s.pool.num_free(),
                        .sequences_started = s.sequences_started,
                        .sequences_finished = s.sequences_finished,
                        .prefill_tokens = s.prefill_tokens,
                        .recompute_tokens = s.recompute_tokens,
                        .decode_tokens = s.decode_tokens,
+                       .prefix_query_tokens = s.cache.stats().query_tokens,
+                       .prefix_hit_tokens = s.cache.stats().hit_tokens,
+                       .block_evictions = s.cache.stats().evictions,
                        .rates = s.pacer.rates()};
   const std::array<int64_t, 3>& preemptions = s.planner.blocks().preemptions();
   stats.preemptions_for_blocks = preemptions[static_cast<size_t>(PreemptCause::kBlocks)];
@@ -71,11 +75,31 @@ void Scheduler::State::CheckSequence(const Sequence& sequence) const {
     CHECK_EQ(sequence.num_computed, 0);
     CHECK_EQ(sequence.blocks.size(), 0);
   }
+  CheckFindable(sequence);
+}
+
+// What can be found of a sequence is what it holds: its scope and tokens, behind the same block.
+void Scheduler::State::CheckFindable(const Sequence& sequence) const {
+  const PrefixIndex& index = cache.index();
+  const std::span<const TokenId> tokens = sequence.tokens;
+  for (int32_t i = 0; i < sequence.blocks.size(); ++i) {
+    const BlockId id = sequence.blocks.at(i);
+    if (id == BlockId::kNone || !index.contains(id)) continue;
+    const std::span<const TokenId> found = index.tokens(id);
+    const size_t begin = static_cast<size_t>(i) * kBlockTokens;
+    CHECK_LE(begin + found.size(), static_cast<size_t>(sequence.num_computed));
+    CHECK(std::ranges::equal(found, tokens.subspan(begin, found.size())))
+        << "block " << static_cast<int32_t>(id) << " holds other tokens than its sequence";
+    CHECK(index.scope(id) == sequence.scope());
+    const BlockId before = i == 0 ? BlockId::kNone : sequence.blocks.at(i - 1);
+    CHECK(index.parent(id) == before || (i > 0 && before == BlockId::kNone));
+  }
 }
 
 void Scheduler::CheckInvariants() const {
   const State& s = *state_;
   s.pool.CheckInvariants();
+  s.cache.index().CheckInvariants();
   std::vector<int32_t> holders(static_cast<size_t>(s.pool.total()));
   int64_t waiting_tokens = 0;
   size_t listed = s.running.items().size() + s.waiting.items().size() + s.retired.size();
@@ -86,7 +110,9 @@ void Scheduler::CheckInvariants() const {
             (running ? items[i - 1]->Outranks(*items[i]) : items[i - 1]->order < items[i]->order))
           << "order lost";
       s.CheckSequence(*items[i]);
-      for (BlockId id : items[i]->blocks.ids()) ++holders[static_cast<size_t>(id)];
+      for (BlockId id : items[i]->blocks.ids()) {
+        if (id != BlockId::kNone) ++holders[static_cast<size_t>(id)];
+      }
       if (!running) waiting_tokens += items[i]->uncomputed();
     }
   };

@@ -10,6 +10,7 @@
 
 #include "scheduler/block_pool.h"
 #include "scheduler/fair_share.h"
+#include "scheduler/prefix_cache.h"
 #include "scheduler/running_set.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/sequence.h"
@@ -33,9 +34,11 @@ struct Scheduler::State {
   void CloseFinished(
       Sequence& sequence);  // after its finish event; the request goes with its last sequence
   void CheckSequence(const Sequence& sequence) const;
+  void CheckFindable(const Sequence& sequence) const;
 
   const SchedulerOptions options;
   BlockPool pool;
+  PrefixCache cache;
   std::unordered_map<RequestId, std::unique_ptr<LiveRequest>> live;
   WaitingQueue waiting;
   RunningSet running;

@@ -9,26 +9,28 @@
 #include "runtime/base/ids.h"
 #include "runtime/sampling/sample_spec.h"
 #include "scheduler/block_table.h"
+#include "scheduler/prefix_index.h"
 #include "scheduler/request.h"
 #include "scheduler/token_event.h"
 
 namespace quire {
 
 struct Sequence {
+  static constexpr int32_t kNotLookedUp = -1;
+
   Sequence(const Request& request, int32_t output_index, uint64_t order, BlockPool& pool);
 
   int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
   int32_t num_prompt() const { return static_cast<int32_t>(request->prompt.size()); }
   int32_t num_output() const { return num_tokens() - num_prompt(); }
   int32_t uncomputed() const { return num_tokens() - num_computed; }  // >= 1 while it lives
-  // Blocks it lacks for all of its tokens and the one to be drawn next.
-  int32_t MissingBlocks() const { return blocks.Missing(num_tokens() + 1); }
   // Most blocks it will ever hold.
   int32_t MostBlocks() const { return BlocksFor(num_prompt() + request->stop.max_tokens); }
   // Rank among running sequences: the higher level, then the earlier arrival. Fixed while both run.
   bool Outranks(const Sequence& other) const {
     return level != other.level ? level > other.level : order < other.order;
   }
+  CacheScope scope() const { return {request->cache_domain, request->kv}; }
   bool ended() const { return ending != FinishReason::kNone; }
   void Preempt();  // gives the blocks back; everything is computed again later
 
@@ -40,6 +42,7 @@ struct Sequence {
   int32_t num_computed = 0;  // leading tokens whose KV exists
   // Leading tokens whose KV existed at some time: rows below it are recomputed.
   int32_t computed_before = 0;
+  int32_t cached_prompt_tokens = kNotLookedUp;  // found in the prefix cache at first admission
   int32_t preemptions = 0;
   int32_t priority = 0;  // base priority; 0 for all under fcfs
   int32_t level = 0;     // effective priority with which it last left the queue

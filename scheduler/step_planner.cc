@@ -43,7 +43,7 @@ StepPlanner::StepPlanner(const PlannerOptions& options, const PlannerLinks& link
       shares_(links.shares),
       blocks_(
           {.max_running = options.max_running, .max_preemptions = options.queue.max_preemptions},
-          links.pool, links.waiting, links.running),
+          links.pool, links.cache, links.waiting, links.running),
       order_(options_.queue, links.shares, options.max_waiting) {
   const auto seqs = static_cast<size_t>(options.max_running);
   grants_.reserve(seqs);
@@ -183,8 +183,7 @@ void StepPlanner::Admit(MonotonicTime now) {
       continue;
     }
     Start(*head, now);
-    const int32_t tokens = std::min(budget, head->uncomputed());
-    blocks_.Start(*head, tokens);
+    const int32_t tokens = blocks_.Start(*head, budget);
     grants_.push_back({head, tokens});
     budget -= tokens;
     --places;
@@ -236,6 +235,7 @@ void StepPlanner::WritePlan() {
   }
   plan_.seqs = planned_;
   plan_.admitted = admitted_;
+  plan_.copies = blocks_.copies();
   plan_.preempted = blocks_.preempted();
 }
 

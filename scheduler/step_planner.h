@@ -26,6 +26,7 @@ struct PlannerOptions {
 
 struct PlannerLinks {
   BlockPool& pool;
+  PrefixCache& cache;
   WaitingQueue& waiting;
   RunningSet& running;
   const StepPacer& pacer;

@@ -49,6 +49,27 @@ TEST(BlockPool, AFreeBlockCanBeHeldAgain) {
   EXPECT_EQ(pool.Allocate(), BlockId{2});
 }
 
+TEST(BlockPool, AFindableBlockWaitsInAListOfItsOwn) {
+  BlockPool pool(3);
+  const BlockId a = pool.Allocate(), b = pool.Allocate();
+  pool.SetFindable(a, true);
+  EXPECT_EQ(pool.num_cached(), 0) << "it is held";
+  pool.Release(b);
+  pool.Release(a);
+  pool.SetFindable(b, true);
+  pool.CheckInvariants();
+  EXPECT_EQ(pool.num_free(), 1);
+  EXPECT_EQ(pool.num_cached(), 2);
+  EXPECT_EQ(pool.num_available(), 3);
+  EXPECT_EQ(pool.OldestCached(), a);
+  pool.AddRef(a);
+  pool.Release(a);
+  EXPECT_EQ(pool.OldestCached(), b) << "a was used since";
+  pool.SetFindable(b, false);
+  EXPECT_EQ(pool.num_free(), 2);
+  pool.CheckInvariants();
+}
+
 TEST(BlockPoolDeathTest, RefusesADoubleFreeAndNoBlock) {
   BlockPool pool(2);
   const BlockId id = pool.Allocate();

@@ -56,11 +56,14 @@ void StepDriver::End() {
     output.finish = event.finish;
     output.outcome = event.outcome;
     output.preemptions = event.preemptions;
+    output.cached_prompt_tokens = event.cached_prompt_tokens;
     output.first_scheduled = event.first_scheduled;
   }
   const BlockPool& pool = SchedulerTestPeer::Pool(scheduler_);
   for (int32_t i = 0; i < pool.total(); ++i) {
-    if (pool.ref_count(BlockId{i}) == 0) runner_.PoisonBlock(BlockId{i});
+    if (pool.ref_count(BlockId{i}) == 0 && !pool.findable(BlockId{i})) {
+      runner_.PoisonBlock(BlockId{i});
+    }
   }
 }
 

@@ -24,7 +24,7 @@ struct Output {
   std::vector<TokenId> tokens;  // of events, the last one included
   FinishReason finish = FinishReason::kNone;
   SampleOutcome outcome = SampleOutcome::kToken;
-  int32_t preemptions = 0, finishes = 0, events_after_finish = 0;
+  int32_t preemptions = 0, cached_prompt_tokens = 0, finishes = 0, events_after_finish = 0;
   MonotonicTime first_scheduled{};
 };
 

@@ -40,6 +40,17 @@ PLANTS = [
     (20, "scheduler.cc", "  for (Sequence& sequence : found->second->sequences) state_->End(sequence, reason);\n",
      "  for (Sequence& sequence : found->second->sequences) {\n"
      "    if (planted_bug == 20 && sequence.paused) continue;\n    state_->End(sequence, reason);\n  }\n"),
+    (21, "sequence.h", "return {request->cache_domain,", "return {planted_bug == 21 ? CacheDomain{} : request->cache_domain,"),
+    (22, "prefix_index.cc", "        std::ranges::equal(TokensOf(i), tokens)) {",
+     "        (planted_bug == 22 || std::ranges::equal(TokensOf(i), tokens))) {"),
+    (23, "block_planner.cc", "  return pool_.ref_count(tail) > 1 || pool_.findable(tail);",
+     "  return planted_bug != 23 && (pool_.ref_count(tail) > 1 || pool_.findable(tail));"),
+    (24, "block_planner.cc", "  sequence.blocks.Grow(end);\n",
+     "  sequence.blocks.Grow(end);\n"
+     "  if (planted_bug == 24) {\n    const int32_t before = std::exchange(sequence.num_computed, end);\n"
+     "    cache_.PublishFull(sequence, before);\n    sequence.num_computed = before;\n  }\n"),
+    (25, "prefix_cache.h", "!sequence.request->cache_bypass", "(planted_bug == 25 || !sequence.request->cache_bypass)"),
+    (26, "prefix_cache.cc", "tokens.first(tokens.size() - 1)", "tokens.first(tokens.size() - (planted_bug != 26))"),
 ]
 
 

@@ -42,7 +42,11 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair(13, "EndsASequenceTwice"), std::pair(14, "RunsAPausedSequence"),
         std::pair(15, "StarvesTheOldestPrompt"), std::pair(16, "AdmitsInAStepThatPreempted"),
         std::pair(17, "DrawsOneTokenTooMany"), std::pair(18, "ComputesARowTwice"),
-        std::pair(19, "AllowsAnEndTooEarly"), std::pair(20, "IgnoresAbortsOfPausedSequences")),
+        std::pair(19, "AllowsAnEndTooEarly"), std::pair(20, "IgnoresAbortsOfPausedSequences"),
+        std::pair(21, "LeavesOutTheCacheDomain"), std::pair(22, "TrustsTheHash"),
+        std::pair(23, "WritesIntoSharedBlocks"), std::pair(24, "PublishesBeforeCommit"),
+        std::pair(25, "CachesWhatBypassesTheCache"),
+        std::pair(26, "LeavesNothingToComputeAfterAFullHit")),
     [](const auto& info) { return std::string(info.param.second); });
 
 TEST_P(PlantedBug, IsFound) { EXPECT_NE(Found(GetParam().first), ""); }

@@ -19,6 +19,9 @@ void Coverage::Merge(const Coverage& other) {
   drains += other.drains;
   pool_bound += other.pool_bound;
   whole += other.whole;
+  hits += other.hits;
+  copies += other.copies;
+  replaced += other.replaced;
 }
 
 }  // namespace quire::sim

@@ -33,6 +33,7 @@ struct ShadowSeq {
   int32_t computed = 0;         // rows whose KV exists
   int32_t computed_before = 0;  // before it was last preempted
   int32_t preemptions = 0;
+  int32_t cached = 0;  // prompt tokens found at first admission
   bool started = false, running = false, ended = false;
   MonotonicTime first_scheduled{};
 
@@ -64,6 +65,7 @@ struct Coverage {
   int64_t aborts_in_step = 0, stalls_in_step = 0, failed_draws = 0, nan_rows = 0;
   int64_t timed_out_waiting = 0, timed_out_running = 0, queue_aged = 0;
   int64_t drains = 0, pool_bound = 0, whole = 0;
+  int64_t hits = 0, copies = 0, replaced = 0;
 
   void Merge(const Coverage& other);
 };

@@ -20,6 +20,8 @@ struct Config {
   int32_t max_waiting = 8;  // sequences
   int32_t max_waiting_tokens = 4000;
   int32_t max_queue_ns = 1'000'000;
+  bool prefix_cache = true;
+  int32_t cache_hash_bits = 64;
   bool nan_rows = false;  // some rows of the model yield NaN, by position and token
 
   SchedulerOptions Options() const;
@@ -35,6 +37,7 @@ struct Submit {
   int32_t deadline = -1, time_limit = -1;
   int32_t min_tokens = -1;  // >= 0: the model's end token ends it, not before that many tokens
   bool sampled = false;     // else greedy
+  bool bypass = false;      // of the prefix cache
 };
 
 // What goes wrong inside a step, between Schedule and Commit, to the sequence at place `victim` of

@@ -46,6 +46,17 @@ void World::CheckPlanned(const PlannedSeq& planned, ShadowSeq& seq) {
   seq.planned = true;
   seq.granted = static_cast<int32_t>(planned.tokens.size());
   Require(seq.granted >= 1, "S1: a sequence without tokens");
+  if (seq.admitted_now && planned.num_computed > 0) {
+    Require(config_.prefix_cache && !seq.owner->request.cache_bypass, "a hit without a cache");
+    Require(planned.num_computed < seq.known(), "a hit leaves nothing to compute");
+    ++result_.coverage.hits;
+    seq.computed = planned.num_computed;
+  }
+  if (seq.admitted_now && !seq.started) {
+    seq.cached = planned.num_computed;
+    hit_tokens_ += seq.cached;
+    if (config_.prefix_cache && !seq.owner->request.cache_bypass) query_tokens_ += seq.num_prompt();
+  }
   Require(planned.num_computed == seq.computed, "rows are skipped or computed twice");
   const int32_t end = planned.num_computed + seq.granted;
   Require(end <= seq.known() && planned.history.size() == static_cast<size_t>(seq.known()),
@@ -81,6 +92,8 @@ void World::CheckBooks() {
           "L6: rows are miscounted");
   Require(stats.blocks_free + stats.blocks_cached + stats.blocks_used == stats.blocks_total,
           "A2: blocks do not add up");
+  Require(stats.prefix_query_tokens == query_tokens_ && stats.prefix_hit_tokens == hit_tokens_,
+          "L6: hits are miscounted");
 }
 
 // The engine sleeps by these two: a wake-up that is dropped here is a request that hangs.

@@ -34,6 +34,8 @@ std::string CodeOf(const Config& config) {
       .Field("max_waiting", config.max_waiting, usual.max_waiting)
       .Field("max_waiting_tokens", config.max_waiting_tokens, usual.max_waiting_tokens)
       .Field("max_queue_ns", config.max_queue_ns, usual.max_queue_ns)
+      .Field("prefix_cache", config.prefix_cache, usual.prefix_cache)
+      .Field("cache_hash_bits", config.cache_hash_bits, usual.cache_hash_bits)
       .Field("nan_rows", config.nan_rows, usual.nan_rows)
       .Braced();
 }
@@ -54,6 +56,7 @@ std::string CodeOf(const Submit& submit) {
       .Field("time_limit", submit.time_limit, usual.time_limit)
       .Field("min_tokens", submit.min_tokens, usual.min_tokens)
       .Field("sampled", submit.sampled, usual.sampled)
+      .Field("bypass", submit.bypass, usual.bypass)
       .Braced();
 }
 

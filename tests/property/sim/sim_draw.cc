@@ -33,6 +33,8 @@ Config DrawConfig(TestRandom& random) {
   config.max_waiting_tokens = random.Between(100, 3000);
   config.max_queue_ns = random.Chance(40) ? random.Between(20, 1000) : 1'000'000;
   config.nan_rows = random.Chance(25);
+  config.prefix_cache = random.Chance(75);
+  config.cache_hash_bits = random.Chance(60) ? 64 : random.Between(1, 4);
   return config;
 }
 
@@ -96,6 +98,7 @@ Submit DrawSubmit(TestRandom& random, const Taste& taste, uint32_t id) {
   if (random.Chance(taste.deadlines)) submit.time_limit = taste.unit * random.Between(0, 150);
   if (random.Chance(taste.ends)) submit.min_tokens = random.Between(0, submit.max_tokens);
   submit.sampled = random.Chance(taste.sampled);
+  submit.bypass = random.Chance(8);
   return submit;
 }
 

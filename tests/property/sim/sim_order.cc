@@ -38,7 +38,7 @@ void World::CheckPreemption(const StepPlan& plan) {
   if (!plan.admitted.empty()) return;
   // S6: the last victim was needed.
   const ShadowSeq& last = *FindSeq(plan.preempted.back());
-  Require(SchedulerTestPeer::Pool(scheduler_).num_free() < static_cast<int32_t>(last.table.size()),
+  Require(SchedulerTestPeer::Pool(scheduler_).num_available() < static_cast<int32_t>(last.table.size()),
           "S6: preempted although there was room");
 }
 

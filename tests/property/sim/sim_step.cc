@@ -91,6 +91,7 @@ void World::DoStep(const Op& op) {
   if (failed()) return;
   scheduler_.CheckInvariants();
   CheckBooks();
+  FollowReplacements();
   CheckHolders();
   PoisonFreeBlocks();
 }
@@ -211,6 +212,8 @@ void World::CheckEvent(const TokenEvent& event, ShadowSeq& seq) {
   }
   if (event.finish != FinishReason::kNone) {
     Require(event.preemptions == seq.preemptions, "preemptions miscounted");
+    Require(event.cached_prompt_tokens == seq.cached, "cached tokens miscounted");
+    if (event.outcome == SampleOutcome::kNonFinite) CheckWithdrawn(seq);
     Require(event.first_scheduled == seq.first_scheduled, "start time wrong");
     EndSeq(seq, event.finish);
   }

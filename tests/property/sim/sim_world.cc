@@ -37,7 +37,8 @@ SchedulerOptions Config::Options() const {
   options.max_waiting = max_waiting;
   options.max_waiting_tokens = max_waiting_tokens;
   options.max_queue_ns = max_queue_ns;
-  options.prefix_cache = false;
+  options.prefix_cache = prefix_cache;
+  options.cache_hash_bits = cache_hash_bits;
   options.queue.fcfs = true;
   return options;
 }
@@ -47,7 +48,8 @@ World::World(const Config& config)
       scheduler_(config.Options(), config.num_blocks),
       runner_(ModelOptions(config)),
       builder_(runner_.Limits()),
-      holders_(static_cast<size_t>(config.num_blocks)) {}
+      holders_(static_cast<size_t>(config.num_blocks)),
+      writers_(static_cast<size_t>(config.num_blocks)) {}
 
 void World::Fail(std::string_view what) {
   result_.problem = absl::StrCat("step ", result_.steps, ": ") + std::string(what);
@@ -79,6 +81,7 @@ Request World::MakeSimRequest(const Submit& submit) const {
   request.tenant = submit.tenant;
   request.cache_domain = {.hi = static_cast<uint64_t>(submit.tenant),
                           .lo = static_cast<uint64_t>(submit.domain)};
+  request.cache_bypass = submit.bypass;
   request.arrival = MonotonicTime{now_};
   request.deadline = After(now_, submit.deadline);
   request.time_limit = After(now_, submit.time_limit);

@@ -83,7 +83,11 @@ class World {
   void CheckProgress(const StepPlan& plan);
   // sim_blocks.cc
   void MoveTables(const StepPlan& plan);
+  void MoveTable(const StepPlan& plan, const PlannedSeq& planned, ShadowSeq& seq);
+  void MoveWriters(const StepPlan& plan);
+  void FollowReplacements();
   void CheckHolders();
+  void CheckWithdrawn(const ShadowSeq& seq);
   void PoisonFreeBlocks();
 
   Config config_;
@@ -97,11 +101,19 @@ class World {
   // Running totals, for the statistics.
   int64_t started_ = 0, finished_ = 0, preempted_ = 0;
   int64_t prefill_rows_ = 0, recompute_rows_ = 0, decode_rows_ = 0;
+  int64_t query_tokens_ = 0, hit_tokens_ = 0;
 
   // Storage of a step.
   std::vector<Sampled> sampled_;
   std::vector<TokenEvent> events_;
   std::vector<int32_t> holders_;  // [blocks]
+
+  struct Writer {  // whose rows a block holds
+    RequestId request = RequestId::kNone;
+    CacheDomain domain;
+    bool bypass = false;
+  };
+  std::vector<Writer> writers_;  // [blocks]
 };
 
 // Applies the operations and settles.
