@@ -84,7 +84,8 @@ void AttentionKernel::State::TakeSpec() {
     cls.layer = layer;
     cls.bias = layer.position_bias && layer.reach != AttentionReach::kCross &&
                (!slopes.empty() || !relative.empty());
-    if (!IsPlainCausal(layer) || cls.bias || cap > 0) cls.variant = VariantSoftmaxFor(options.isa);
+    cls.variant = VariantSoftmaxFor(options.isa);
+    cls.plain = IsPlainCausal(layer) && !cls.bias && cap == 0;
     classes.push_back(std::move(cls));
   }
 }

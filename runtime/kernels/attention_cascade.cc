@@ -68,6 +68,7 @@ void AttentionCascade::Build(const StepBatch& batch) {
     const SeqSpan& seq = batch.seqs[i];
     const int32_t chunks = (seq.kv_len - seq.row_count + 1) / (kChunkTiles * kBlockTokens);
     if (chunks < 1 || seq.row_count < 1 || seq.row_count > max_tokens_) continue;
+    if (seq.window_tokens > 0) continue;  // it may not see them all
     candidates_.push_back(
         {batch.block_ids.data() + seq.table_begin, static_cast<int32_t>(i), chunks});
   }

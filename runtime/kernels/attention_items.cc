@@ -82,7 +82,7 @@ void AttentionKernel::State::Prepare(const AttentionItem& item, const LayerRun& 
                  run.scratch.products.q + int64_t{token} * width);
   }
   products.TakeQueries(item.rows(), run.scratch.products);
-  if (run.cls.variant != nullptr) {
+  if (!run.cls.plain || item.gaps) {
     PrepareVariant(item, run);
   } else {
     const int32_t end = item.visible + item.tokens - 1;
@@ -157,7 +157,7 @@ void AttentionKernel::State::RunTiles(const AttentionItem& item, int32_t chunk, 
 
 void AttentionKernel::State::RunChunk(const AttentionItem& item, int32_t chunk, const LayerRun& run,
                                       const AttentionState& state) const {
-  if (run.cls.variant == nullptr) {
+  if (run.cls.plain && !item.gaps) {
     RunTiles<true>(item, chunk, run, state);
   } else {
     RunTiles<false>(item, chunk, run, state);

@@ -3,8 +3,10 @@
 #include <bit>
 
 namespace quire {
+namespace {
 
-RowView RowView::Make(const LayerAttention& layer, const SequenceView& seq, int32_t position) {
+// What the layer alone lets the row see.
+RowView RowOfLayer(const LayerAttention& layer, const SequenceView& seq, int32_t position) {
   int32_t end = seq.tokens;
   if (layer.reach == AttentionReach::kCausal) {
     end = position + 1;
@@ -29,9 +31,20 @@ RowView RowView::Make(const LayerAttention& layer, const SequenceView& seq, int3
   return row;
 }
 
+}  // namespace
+
+RowView RowView::Make(const LayerAttention& layer, const SequenceView& seq, int32_t position) {
+  RowView row = RowOfLayer(layer, seq, position);
+  if (seq.window_tokens <= 0 || layer.reach == AttentionReach::kCross) return row;
+  row.gap_begin = seq.sink_tokens;
+  row.gap_end = std::max(seq.sink_tokens, position + 1 - seq.window_tokens);
+  return row;
+}
+
 int64_t RowView::Count(int32_t sink_tokens) const {
-  if (lo == 0 && hi == end) return end;
-  if (globals == nullptr)
+  const bool gap = gap_begin < gap_end;
+  if (lo == 0 && hi == end) return gap ? end - (gap_end - gap_begin) : end;
+  if (globals == nullptr && !gap)
     return hi - lo + std::min(lo, sink_tokens) + std::max(0, std::min(end, sink_tokens) - hi);
   int64_t count = 0;
   for (int32_t tile = 0; tile < BlocksFor(end); ++tile)
@@ -40,6 +53,8 @@ int64_t RowView::Count(int32_t sink_tokens) const {
 }
 
 void TileRange::Add(const TileRange& other) {
+  gap_begin = std::max(gap_begin, other.gap_begin);
+  gap_end = limit == 0 ? other.gap_end : std::min(gap_end, other.gap_end);
   lo = limit == 0 ? other.lo : std::min(lo, other.lo);
   hi = std::max(hi, other.hi);
   limit = std::max(limit, other.limit);

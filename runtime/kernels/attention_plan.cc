@@ -31,7 +31,9 @@ SequenceView AttentionStep::View(const LayerAttention& layer, int32_t seq) const
   const bool globals = layer.global_tokens && sequence.global_begin >= 0;
   return {.tokens = cross ? sequence.cross_len : seqs[seq].kv_len,
           .prefix = sequence.prefix,
-          .globals = globals ? facts.global_words.data() + sequence.global_begin : nullptr};
+          .globals = globals ? facts.global_words.data() + sequence.global_begin : nullptr,
+          .window_tokens = seqs[seq].window_tokens,
+          .sink_tokens = seqs[seq].sink_tokens};
 }
 
 AttentionPlan::AttentionPlan(const AttentionPlanOptions& options)
@@ -60,7 +62,8 @@ AttentionPlan::AttentionPlan(const AttentionPlanOptions& options)
 
 // Of `tokens` rows of one sequence; counts what they see.
 TileRange AttentionPlan::RangeOf(const SequenceView& view, int32_t position, int32_t tokens) {
-  if (plain_) {
+  if (plain_ && !(view.window_tokens > 0 &&
+                  position + tokens > view.window_tokens + view.sink_tokens)) {
     visible_tokens_ += int64_t{tokens} * (position + 1) + int64_t{tokens} * (tokens - 1) / 2;
     return {.lo = 0, .hi = position + tokens, .limit = position + tokens};
   }
@@ -81,7 +84,7 @@ int64_t AttentionPlan::AddUnit(std::vector<Unit>& units, AttentionItem item,
   int32_t tiles = 0;
   const int32_t first = item.chunk_begin * kChunkTiles;
   const int32_t end = std::min(range.end(), item.tile_end);
-  if (plain_) {
+  if (plain_ && !item.gaps) {
     tiles = end - first;
     unit.chunks = (tiles + kChunkTiles - 1) / kChunkTiles;
   } else {
@@ -128,12 +131,13 @@ void AttentionPlan::AddUnits(const AttentionStep& step, int32_t index) {
                .chunk_begin = start.chunk,
                .chunk_end = start.chunk,
                .carry = start.carry,
-               .shared = start.shared},
+               .shared = start.shared,
+               .gaps = step.HasGaps(index)},
               range);
     }
   }
   const int32_t first = start.chunk * kChunkTiles;
-  if (plain_) {
+  if (plain_ && !step.HasGaps(index)) {
     tiles_read_ += all.end() - first;
     return;
   }
@@ -209,7 +213,8 @@ bool AttentionPlan::AddSplit(const AttentionItem& item, const Unit& unit) {
   part.split = static_cast<int32_t>(splits_.size());
   part.part = 0;
   for (int32_t chunk = item.chunk_begin; chunk < item.chunk_end; ++chunk) {
-    if (!plain_ && unit.range.Next(chunk * kChunkTiles) >= (chunk + 1) * kChunkTiles) continue;
+    const bool all_seen = plain_ && !item.gaps;
+    if (!all_seen && unit.range.Next(chunk * kChunkTiles) >= (chunk + 1) * kChunkTiles) continue;
     part.chunk_begin = chunk;
     part.chunk_end = chunk + 1;
     split_items_.push_back(part);

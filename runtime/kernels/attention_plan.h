@@ -40,6 +40,11 @@ struct AttentionStep {
     return facts.seqs.empty() ? SequenceFacts() : facts.seqs[seq];
   }
   SequenceView View(const LayerAttention& layer, int32_t seq) const;
+  // Some row of the sequence is past its window, so that it does not see all that the layer shows.
+  bool HasGaps(int32_t seq) const {
+    return seqs[seq].window_tokens > 0 &&
+           seqs[seq].kv_len > seqs[seq].window_tokens + seqs[seq].sink_tokens;
+  }
 };
 
 struct AttentionItem {
@@ -55,6 +60,7 @@ struct AttentionItem {
   int32_t carry = -1;            // first slot of the rows' carried fold states
   int32_t shared = -1;           // the shared item (and KV head) that makes these states
   bool makes_carry = false;      // it is that item
+  bool gaps = false;             // the sequence's window hides tokens from some rows
   int32_t rows() const { return tokens * head_count; }
   int32_t tiles() const { return tile_end; }
   int32_t chunks() const { return (tile_end + kChunkTiles - 1) / kChunkTiles; }

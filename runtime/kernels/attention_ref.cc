@@ -124,6 +124,8 @@ bool VisibleInReference(const AttentionReferenceInput& in, int32_t seq, int32_t 
   const SequenceFacts facts = FactsOf(in, seq);
   if (layer.reach == AttentionReach::kCross) return j < facts.cross_len;
   if (j >= in.batch.seqs[seq].kv_len) return false;
+  const SeqSpan& span = in.batch.seqs[seq];
+  if (span.window_tokens > 0 && j >= span.sink_tokens && j <= i - span.window_tokens) return false;
   const bool past = j <= i;
   if (layer.reach == AttentionReach::kCausal && !past) return false;
   if (layer.reach == AttentionReach::kPrefix && !past && j >= facts.prefix) return false;

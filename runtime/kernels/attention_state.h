@@ -44,7 +44,8 @@ struct alignas(128) ItemRows {
 // Layers that see the same and are planned together.
 struct LayerClass {
   LayerAttention layer;
-  VariantSoftmax variant = nullptr;  // null: plain causal, nothing but the mask on the scores
+  VariantSoftmax variant = nullptr;
+  bool plain = true;  // causal, nothing but the mask on the scores
   bool bias = false;
   std::unique_ptr<AttentionPlan> plan;
   const BlockId* block_ids = nullptr;

@@ -121,6 +121,53 @@ TEST(AttentionEquality, BatchMatesWorkersSplitsAndBlockIdsDoNotChangeBits) {
   }
 }
 
+// Windows of sequences (SeqSpan) beside those of layers.
+TEST(AttentionEquality, ASequencesOwnWindowIsThatOfALayerOfItsOwn) {
+  constexpr int32_t kWindow = 150, kSinks = 5;
+  const WorldOptions plain = {.shape = kShape, .spec = Make({}, kShape)};
+  const WorldOptions windowed = {.shape = kShape,
+                                 .spec = Make({Window(kWindow), SinkTokens(kSinks)}, kShape)};
+  for (const auto& [kv_len, rows] : {std::pair(900, 1), std::pair(900, 20), std::pair(300, 300)}) {
+    WorldSeq seq = Seq(1, kv_len, rows);
+    const std::vector<float> expected = AttentionWorld(windowed, {seq}).Run();
+    seq.window_tokens = kWindow;
+    seq.sink_tokens = kSinks;
+    const AttentionWorld mixed(plain, {Seq(2, 700, 1), seq, Seq(3, 90, 40)});
+    const std::vector<float> out = mixed.Run();
+    EXPECT_TRUE(SameBits(mixed.RowsOf(out, 1), expected)) << kv_len << " " << rows;
+    EXPECT_TRUE(SameBits(mixed.RowsOf(out, 0), AttentionWorld(plain, {Seq(2, 700, 1)}).Run()));
+    EXPECT_TRUE(SameBits(mixed.RowsOf(out, 2), AttentionWorld(plain, {Seq(3, 90, 40)}).Run()));
+  }
+}
+
+TEST(AttentionEquality, AWindowThatHidesNothingChangesNoBit) {
+  const WorldOptions options = {.shape = kShape, .spec = Make({}, kShape)};
+  WorldSeq seq = Seq(1, 600, 30);
+  const std::vector<float> expected = AttentionWorld(options, {seq}).Run();
+  seq.window_tokens = 600;
+  EXPECT_TRUE(SameBits(AttentionWorld(options, {seq}).Run(), expected));
+  seq.window_tokens = 596;
+  seq.sink_tokens = 4;
+  EXPECT_TRUE(SameBits(AttentionWorld(options, {seq}).Run(), expected));
+  seq.window_tokens = 595;
+  EXPECT_FALSE(SameBits(AttentionWorld(options, {seq}).Run(), expected));
+}
+
+TEST(AttentionEquality, BlocksBehindASequencesWindowAreNotRead) {
+  const WorldOptions options = {.shape = kShape, .spec = Make({}, kShape)};
+  for (int32_t workers : {1, 2}) {
+    WorldSeq seq = Seq(1, 900, 20);
+    seq.window_tokens = 150;
+    seq.sink_tokens = 5;
+    AttentionWorld world(options, {seq, Seq(2, 100, 1)});
+    AttentionOptions kernel = world.KernelOptions();
+    kernel.workers = workers;
+    const std::vector<float> expected = world.Run(kernel);
+    for (int32_t block = 1; block < (900 - 20 - 150) / 64; ++block) world.LoseBlock(0, block);
+    EXPECT_TRUE(SameBits(world.Run(kernel), expected)) << workers;
+  }
+}
+
 // Invisible: keys outside the window hold NaN, blocks that no row sees do not exist.
 TEST(AttentionEquality, WhatNoRowSeesIsNotRead) {
   constexpr int32_t kContext = 900, kRows = 20, kWindow = 150, kSinks = 5;

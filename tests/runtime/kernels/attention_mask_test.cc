@@ -31,7 +31,8 @@ LayerAttention RandomLayer(std::mt19937& rng) {
 
 TEST(AttentionMask, WordsRangesAndCountsFollowTheDefinition) {
   std::mt19937 rng(3);
-  for (int32_t round = 0; round < 300; ++round) {
+  const std::vector<int32_t> windows = {0, 0, 1, 63, 64, 65, 129, 1000}, sinks = {0, 1, 4, 64, 100};
+  for (int32_t round = 0; round < 600; ++round) {
     AttentionSpec spec;
     spec.layers = {RandomLayer(rng)};
     const LayerAttention& layer = spec.layers[0];
@@ -45,7 +46,9 @@ TEST(AttentionMask, WordsRangesAndCountsFollowTheDefinition) {
                                         .kv_len = kv_len,
                                         .table_begin = 0,
                                         .logits_begin = 0,
-                                        .logits_count = 0}};
+                                        .logits_count = 0,
+                                        .window_tokens = windows[rng() % windows.size()],
+                                        .sink_tokens = sinks[rng() % sinks.size()]}};
     StepBatch batch;
     batch.seqs = seqs;
     const AttentionShape shape = Shape(1, 1, 32);
@@ -55,7 +58,9 @@ TEST(AttentionMask, WordsRangesAndCountsFollowTheDefinition) {
                                                .facts = {.seqs = facts, .global_words = words}};
     const SequenceView view = {.tokens = kv_len,
                                .prefix = facts[0].prefix,
-                               .globals = layer.global_tokens ? words.data() : nullptr};
+                               .globals = layer.global_tokens ? words.data() : nullptr,
+                               .window_tokens = seqs[0].window_tokens,
+                               .sink_tokens = seqs[0].sink_tokens};
     for (int32_t i = 0; i < kv_len; i += 1 + static_cast<int32_t>(rng() % 40)) {
       const RowView row = RowView::Make(layer, view, i);
       TileRange range = {.sink_tokens = layer.sink_tokens};

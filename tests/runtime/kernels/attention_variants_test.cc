@@ -58,6 +58,23 @@ TEST(AttentionVariants, EachMatchesTheReferenceAcrossBlockEdges) {
   }
 }
 
+TEST(AttentionVariants, EachMatchesTheReferenceUnderASequencesWindow) {
+  constexpr AttentionShape kShape = Shape(6, 2, 32);
+  std::vector<Variant> variants = AllVariants();
+  variants.push_back(Of("plain", [](LayerAttention&) {}));
+  for (const Variant& variant : variants) {
+    for (int32_t context : {65, 257, 600}) {
+      std::vector<WorldSeq> seqs = RaggedSeqs(context);
+      seqs[0].window_tokens = 100;
+      seqs[1].window_tokens = 64;
+      seqs[1].sink_tokens = 70;
+      SCOPED_TRACE(absl::StrCat(variant.name, " context ", context));
+      ExpectNearReference(
+          AttentionWorld({.shape = kShape, .spec = Make({variant}, kShape)}, seqs));
+    }
+  }
+}
+
 TEST(AttentionVariants, PairsMatchTheReference) {
   constexpr AttentionShape kShape = Shape(4, 2, 32);
   const std::vector<Variant> variants = AllVariants();

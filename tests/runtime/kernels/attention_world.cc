@@ -54,7 +54,9 @@ AttentionWorld::AttentionWorld(const WorldOptions& options, const std::vector<Wo
                      .kv_len = seq.kv_len,
                      .table_begin = static_cast<int32_t>(block_ids_.size()),
                      .logits_begin = 0,
-                     .logits_count = 0});
+                     .logits_count = 0,
+                     .window_tokens = seq.window_tokens,
+                     .sink_tokens = seq.sink_tokens});
     row += seq.rows;
     AddTable(seq);
     AddFacts(seq);

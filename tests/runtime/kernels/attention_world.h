@@ -33,6 +33,7 @@ struct WorldSeq {
   int32_t cross_len = 0;              // of an encoder with data of its own
   int32_t shared_id = 0;              // its first `shared_tokens` are those of this id
   int32_t shared_tokens = 0;
+  int32_t window_tokens = 0, sink_tokens = 0;  // SeqSpan
 };
 
 struct WorldOptions {
