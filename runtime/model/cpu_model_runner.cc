@@ -4,6 +4,7 @@
 
 #include "absl/log/check.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/kernels/isa_limit.h"
 #include "runtime/model/llama.h"
 #include "runtime/model/transformer.h"
 
@@ -43,6 +44,7 @@ absl::StatusOr<std::unique_ptr<CpuModelRunner>> CpuModelRunner::Create(
     const ModelConfig& config, const ModelWeights& weights, const CpuModelOptions& given) {
   CHECK(given.pool != nullptr);
   CHECK_GE(given.num_blocks, 1);
+  LimitHighway(ActiveIsa());
   const CpuModelOptions options = WithDefaults(config, given);
   std::unique_ptr<CpuModelRunner> runner(new CpuModelRunner(config, weights, options));
   ASSIGN_OR_RETURN(runner->kv_,
@@ -61,6 +63,7 @@ absl::StatusOr<std::unique_ptr<CpuModelRunner>> CpuModelRunner::Create(
   attention.max_rows = options.max_rows;
   attention.max_seqs = options.max_seqs;
   attention.context_tokens = options.context_tokens;
+  attention.cascade = options.cascade;
   ASSIGN_OR_RETURN(runner->attention_, AttentionKernel::Create(attention));
   return runner;
 }

@@ -24,6 +24,7 @@ struct CpuModelOptions {
   int32_t max_rows = 128;      // tokens of a step
   int32_t max_seqs = 64;       // sequences of a step, each with at most one logits row
   int32_t context_tokens = 0;  // longest sequence; 0 = the model's
+  bool cascade = true;         // blocks that sequences share are read once: same bits either way
   WorkerPool* pool = nullptr;  // required
 };
 

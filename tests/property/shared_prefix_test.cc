@@ -22,11 +22,11 @@ constexpr int32_t kNewTokens = 5;
 constexpr int32_t kMaxRows = 512;
 constexpr int32_t kOwnBlocks = 11;  // of a sequence: 576 tokens and what follows
 
-// Cascade attention on or off is one more field here.
 struct PrefixShape {
   int32_t batch = 1;  // sequences that run together
   bool shared = false;
   int32_t threads = 1;
+  bool cascade = true;
 };
 
 struct PrefixedSequence {
@@ -188,6 +188,7 @@ SeenOutputs SharedPrefix::Run(const PrefixShape& shape) {
                                         .num_blocks = kSequences * kOwnBlocks,
                                         .max_rows = kMaxRows,
                                         .max_seqs = kSequences,
+                                        .cascade = shape.cascade,
                                         .pool = &pool});
   CHECK_OK(runner.status());
   Sampler sampler({.vocab_size = model_.config.vocab_size, .pool = &pool});
@@ -217,6 +218,12 @@ TEST_P(SharedPrefix, SharedBlocksChangeNoBit) {
             << FirstDifference(plain, seen);
       }
     }
+  }
+  for (const int32_t threads : {1, 2}) {
+    const SeenOutputs seen =
+        Run({.batch = kSequences, .shared = true, .threads = threads, .cascade = false});
+    EXPECT_EQ(Digest(seen), Digest(plain))
+        << "no cascade, threads " << threads << ": " << FirstDifference(plain, seen);
   }
 }
 
