@@ -126,8 +126,7 @@ absl::Status Scheduler::Add(Request request) {
   live->sequences.reserve(static_cast<size_t>(live->open));
   s.shares.Arrive(live->request.tenant, s.waiting.items());
   for (int32_t i = 0; i < live->open; ++i) {
-    Sequence& sequence =
-        live->sequences.emplace_back(live->request, i, s.next_order++, s.pool);
+    Sequence& sequence = live->sequences.emplace_back(live->request, i, s.next_order++, s.pool);
     sequence.priority = s.options.queue.fcfs ? 0 : live->request.priority;
     sequence.level = sequence.priority;
     sequence.pinned = s.options.queue.max_preemptions == 0;

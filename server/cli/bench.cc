@@ -17,6 +17,7 @@
 #include "runtime/probe/host_probe.h"
 #include "server/cli/bench_baseline.h"
 #include "server/cli/bench_engine.h"
+#include "server/cli/bench_itl.h"
 #include "server/cli/commands.h"
 
 // `quire bench`: the engine without gRPC, on random prompts. Every case runs `repetitions` times
@@ -36,6 +37,7 @@ struct BenchFlags {
   std::string kv_dtype = "bf16";
   bool json = false;
   BaselineOptions baseline;
+  ItlBenchOptions itl;
 };
 
 void AddFlags(CLI::App& app, BenchFlags* flags) {
@@ -58,6 +60,13 @@ void AddFlags(CLI::App& app, BenchFlags* flags) {
       ->check(CLI::Range(1, 100));
   app.add_option("--kv-dtype", flags->kv_dtype, "bf16, f32, int8 or int16")
       ->check(CLI::IsMember({"bf16", "f32", "int8", "int16"}));
+  app.add_option("--target-itl-ms", flags->itl.target_itl_ms,
+                 "also: steps beside a long prompt without and with this target; 0 = not")
+      ->check(CLI::Range(0.0, 60'000.0));
+  app.add_option("--itl-streams", flags->itl.streams, "sequences that decode in that case")
+      ->check(CLI::Range(1, 1023));
+  app.add_option("--itl-prompt-tokens", flags->itl.prompt_tokens, "the prompt of that case")
+      ->check(tokens);
   app.add_option("--baseline", flags->baseline.other,
                  "executable of another build: run both in turns and compare");
   app.add_option("--tolerance", flags->baseline.tolerance,
@@ -195,6 +204,19 @@ BenchEngineOptions EngineOptions(const BenchFlags& flags) {
   return options;
 }
 
+ItlBenchOptions ItlOptions(const BenchFlags& flags) {
+  ItlBenchOptions options = flags.itl;
+  options.stream_tokens = flags.prompt_tokens;
+  options.repetitions = flags.repetitions;
+  return options;
+}
+
+int64_t LongestSequence(const BenchFlags& flags) {
+  const int64_t itl =
+      flags.itl.target_itl_ms > 0 ? flags.prompt_tokens + flags.itl.prompt_tokens : 0;
+  return std::max<int64_t>({flags.prompt_tokens + flags.output_tokens, flags.prefill_tokens, itl});
+}
+
 std::vector<BenchCase> RunCases(const BenchFlags& flags, BenchEngine& engine) {
   std::vector<BenchCase> cases;
   (void)engine.Decode(1, 8, 8);  // warm-up: first touches of weights
@@ -235,8 +257,7 @@ absl::Status Bench(const BenchFlags& flags) {
   ASSIGN_OR_RETURN(const LoadedModel model,
                    LoadModel(flags.model, {.pool = &pool, .progress = nullptr}));
   pool.PinOwner();
-  const int64_t needed =
-      int64_t{std::max(flags.prompt_tokens + flags.output_tokens, flags.prefill_tokens)} + 1;
+  const int64_t needed = LongestSequence(flags) + 1;
   if (needed > model.config.context_tokens) {
     return absl::InvalidArgumentError(absl::StrCat("the model's context is ",
                                                    model.config.context_tokens,
@@ -246,6 +267,10 @@ absl::Status Bench(const BenchFlags& flags) {
                    BenchEngine::Create(model, &pool, EngineOptions(flags)));
   const double load_s = SecondsBetween(begin, clock.Now());
   const std::vector<BenchCase> cases = RunCases(flags, *engine);
+  Json itl;
+  if (flags.itl.target_itl_ms > 0) {
+    ASSIGN_OR_RETURN(itl, BenchItl(model, &pool, EngineOptions(flags), ItlOptions(flags)));
+  }
   const int64_t peak_rss = PeakRssBytes();  // before the probe takes its buffer
   ASSIGN_OR_RETURN(HostProbe probe, HostProbe::Create(&pool, {}));
   const ProbeResult host = probe.Run();
@@ -256,6 +281,7 @@ absl::Status Bench(const BenchFlags& flags) {
   result["kv_dtype"] = flags.kv_dtype;
   result["load_s"] = load_s;
   result["peak_rss_bytes"] = peak_rss;
+  if (!itl.is_null()) result["itl_beside_prompt"] = itl;
   result["cases"] = Json::array();
   for (const BenchCase& c : cases) result["cases"].push_back(CaseJson(c, model, host.dram_gbps));
   std::printf("%s\n", result.dump().c_str());

@@ -12,7 +12,7 @@ namespace {
 
 int64_t NowNanos() { return Nanos(SteadyClock().Now()); }
 
-SchedulerOptions SchedulerOptionsFor(const RunnerLimits& limits) {
+SchedulerOptions SchedulerOptionsFor(const RunnerLimits& limits, int64_t target_itl_ns) {
   SchedulerOptions options;
   options.context_tokens = limits.context_tokens;
   options.step_tokens = limits.max_rows;
@@ -20,6 +20,7 @@ SchedulerOptions SchedulerOptionsFor(const RunnerLimits& limits) {
   options.max_waiting = limits.max_seqs;
   options.max_waiting_tokens = int64_t{limits.context_tokens} * limits.max_seqs;
   options.max_queue_ns = INT64_MAX / 4;
+  options.target_itl_ns = target_itl_ns;
   return options;
 }
 
@@ -42,7 +43,7 @@ BenchEngine::BenchEngine(const LoadedModel& model, WorkerPool* pool,
                          const BenchEngineOptions& options, std::unique_ptr<CpuModelRunner> runner)
     : model_(model),
       runner_(std::move(runner)),
-      scheduler_(SchedulerOptionsFor(runner_->Limits()), options.num_blocks),
+      scheduler_(SchedulerOptionsFor(runner_->Limits(), options.target_itl_ns), options.num_blocks),
       builder_(runner_->Limits()),
       sampler_({.vocab_size = model.config.vocab_size, .pool = pool}),
       sampled_(static_cast<size_t>(options.max_seqs)),
@@ -76,6 +77,7 @@ void BenchEngine::Step(BenchTiming* timing) {
     drawn = std::span(sampled_).first(builder_.specs().size());
     sampler_.Sample(out.logits, builder_.specs(), drawn);
     sampled = NowNanos();
+    scheduler_.ObserveStep(sampled - start);
   }
   scheduler_.Commit(drawn, events_);
   if (timing == nullptr) return;
@@ -98,12 +100,12 @@ BenchTiming BenchEngine::Prefill(int32_t prompt_tokens) {
   return timing;
 }
 
-BenchTiming BenchEngine::Decode(int32_t batch, int32_t prompt_tokens, int32_t output_tokens) {
+// A sequence that has its first token waits for the others, so that generation runs with the whole
+// batch.
+void BenchEngine::StartAll(int32_t streams, int32_t prompt_tokens, int32_t max_tokens) {
   std::vector<RequestId> ids;
-  for (int32_t i = 0; i < batch; ++i) ids.push_back(Submit(prompt_tokens, output_tokens + 1));
-  // A sequence that has its first token waits for the others, so that generation runs with the
-  // whole batch.
-  for (int32_t ready = 0; ready < batch;) {
+  for (int32_t i = 0; i < streams; ++i) ids.push_back(Submit(prompt_tokens, max_tokens));
+  for (int32_t ready = 0; ready < streams;) {
     Step(nullptr);
     for (const TokenEvent& event : events_) {
       scheduler_.SetPaused(event.sequence.request, true);
@@ -111,7 +113,10 @@ BenchTiming BenchEngine::Decode(int32_t batch, int32_t prompt_tokens, int32_t ou
     }
   }
   for (RequestId id : ids) scheduler_.SetPaused(id, false);
+}
 
+BenchTiming BenchEngine::Decode(int32_t batch, int32_t prompt_tokens, int32_t output_tokens) {
+  StartAll(batch, prompt_tokens, output_tokens + 1);
   BenchTiming timing;
   timing.step_nanos.reserve(static_cast<size_t>(output_tokens) + 1);
   runner_->SetProfile(&timing.profile);
@@ -123,6 +128,27 @@ BenchTiming BenchEngine::Decode(int32_t batch, int32_t prompt_tokens, int32_t ou
   timing.seconds = static_cast<double>(NowNanos() - start) * 1e-9;
   runner_->SetProfile(nullptr);
   return timing;
+}
+
+BenchStall BenchEngine::PromptBeside(int32_t streams, int32_t stream_tokens,
+                                     int32_t prompt_tokens) {
+  // They outlive the prompt even if each of its steps has the smallest chunk; then they are ended.
+  StartAll(streams, stream_tokens, prompt_tokens);
+  for (int i = 0; i < 20; ++i) Step(nullptr);
+  const RequestId prompt = Submit(prompt_tokens, 1);
+  BenchTiming timing;
+  const int64_t start = NowNanos();
+  for (bool done = false; !done;) {
+    Step(&timing);
+    for (const TokenEvent& event : events_) done = done || event.sequence.request == prompt;
+  }
+  const double seconds = static_cast<double>(NowNanos() - start) * 1e-9;
+  for (auto id = static_cast<uint64_t>(prompt) - static_cast<uint64_t>(streams);
+       id < static_cast<uint64_t>(prompt); ++id) {
+    scheduler_.Abort(RequestId{id}, FinishReason::kAborted);
+  }
+  while (scheduler_.HasWork()) Step(nullptr);
+  return {.step_nanos = std::move(timing.step_nanos), .prompt_seconds = seconds};
 }
 
 }  // namespace quire

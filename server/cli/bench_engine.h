@@ -24,12 +24,19 @@ struct BenchEngineOptions {
   int32_t step_tokens = 128;
   int32_t max_seqs = 1;
   int32_t num_blocks = 1;
+  int64_t target_itl_ns = 0;  // 0: the step budget is fixed
   KvDType kv_dtype = KvDType::kBF16;
   uint64_t seed = 1;
 };
 
 // Time of the host's part of a step, beside the phases of the runner.
 inline constexpr std::array<std::string_view, 3> kHostPhaseNames = {"schedule", "sample", "commit"};
+
+// What decoding streams feel of a prompt that is computed beside them.
+struct BenchStall {
+  std::vector<int64_t> step_nanos;  // of the steps that had rows of the prompt
+  double prompt_seconds = 0;        // from its arrival to its first token
+};
 
 struct BenchTiming {
   double seconds = 0;
@@ -52,11 +59,14 @@ class BenchEngine {
   // `batch` prompts first, then `output_tokens` steps of all of them together, which alone are
   // timed.
   BenchTiming Decode(int32_t batch, int32_t prompt_tokens, int32_t output_tokens);
+  // A prompt that arrives while `streams` sequences decode.
+  BenchStall PromptBeside(int32_t streams, int32_t stream_tokens, int32_t prompt_tokens);
 
  private:
   BenchEngine(const LoadedModel& model, WorkerPool* pool, const BenchEngineOptions& options,
               std::unique_ptr<CpuModelRunner> runner);
   RequestId Submit(int32_t prompt_tokens, int32_t max_tokens);
+  void StartAll(int32_t streams, int32_t prompt_tokens, int32_t max_tokens);
   void Step(BenchTiming* timing);
 
   const LoadedModel& model_;

@@ -114,6 +114,19 @@ TEST(SchedulerEnd, ADeadlineInTheQueueRunsNoStep) {
   EXPECT_EQ(driver.scheduler().NextDeadline(), MonotonicTime::kInfinite);
 }
 
+TEST(SchedulerEnd, ADeadlineBetweenChunksEndsAPrompt) {
+  StepDriver driver(Options());
+  Request request = MakeRequest(1, 200, 5);  // four chunks
+  request.deadline = At(100);
+  ASSERT_TRUE(driver.scheduler().Add(request).ok());
+  driver.Step(At(1));
+  driver.Step(At(99));
+  EXPECT_EQ(driver.scheduler().Stats().prefill_tokens, 128);
+  EXPECT_EQ(driver.Step(At(100)), "0 tokens\n");
+  EXPECT_EQ(driver.output(1).finish, FinishReason::kDeadline);
+  EXPECT_EQ(driver.scheduler().Stats().blocks_used, 0);
+}
+
 TEST(SchedulerEnd, TimeEndsARunningAndAPausedSequence) {
   for (const bool paused : {false, true}) {
     StepDriver driver(Options());
