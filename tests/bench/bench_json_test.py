@@ -34,6 +34,15 @@ rows = {'prefill': 40 / 3, 'decode': 3}
 ops = [next(p['ops'] for p in c['phases'] if p['name'] == 'down') / rows[c['kind']] for c in (prefill, decode)]
 assert abs(ops[0] / ops[1] - 1) < 1e-9, ops
 
+# With a target: both runs of the case, and with an unreachable target the prompt still ends.
+run = subprocess.run([quire, 'bench', '--model', model, '--threads', '1', '--prompt-tokens', '9', '--output-tokens', '5',
+                      '--batch', '1', '--prefill-tokens', '0', '--repetitions', '1', '--target-itl-ms', '0.001',
+                      '--itl-streams', '2', '--itl-prompt-tokens', '100'], stdout=subprocess.PIPE, text=True, check=True)
+fixed, target = json.loads(run.stdout.splitlines()[-1])['itl_beside_prompt']
+assert (fixed['target_itl_ms'], target['target_itl_ms']) == (0, 0.001), (fixed, target)
+for case in (fixed, target):
+    assert 0 < case['itl_ms']['p50'] <= case['itl_ms']['p99'] <= case['itl_ms']['max'] and case['prompt_tps'] > 0, case
+
 # Against another build: itself is fast enough, an imaginary one that is 1000 times as fast is not.
 small = ['bench', '--model', model, '--threads', '1', '--prompt-tokens', '9', '--output-tokens', '5', '--batch', '1',
          '--prefill-tokens', '0', '--repetitions', '3']
