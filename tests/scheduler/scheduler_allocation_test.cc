@@ -17,21 +17,26 @@ TEST(Scheduler, AStepAllocatesNothing) {
                                  .max_rows = 48,
                                  .max_seqs = 4,
                                  .max_logits_rows = 4};
-  Scheduler scheduler({.context_tokens = 320, .step_tokens = 48, .max_running = 4},
-                      kLimits.num_blocks);
+  Scheduler scheduler(
+      {.context_tokens = 320, .step_tokens = 48, .max_running = 3, .target_itl_ns = 1'000'000},
+      kLimits.num_blocks);
   BatchBuilder builder(kLimits);
-  for (uint64_t id = 1; id <= 4; ++id) {
+  const auto add = [&](uint64_t id, int32_t priority) {
     Request request = MakeRequest(id, 50, 200);
     request.stop.eos_ids = {TokenId{299}};
     request.stop.min_tokens = 3;
+    request.priority = priority;
+    request.tenant = static_cast<int32_t>(id);
     ASSERT_TRUE(scheduler.Add(request).ok());
-  }
+  };
+  for (uint64_t id = 1; id <= 4; ++id) add(id, 0);
   std::vector<Sampled> sampled(4);
   std::vector<TokenEvent> events;
   events.reserve(16);
   int64_t steps = 0, allocations = 0;
   while (scheduler.Stats().sequences_finished == 0) {
     events.clear();
+    if (steps == 20) add(5, 2);
     const AllocationCounter counter;
     const StepPlan& plan = scheduler.Schedule(MonotonicTime{1});
     ASSERT_GT(plan.num_tokens, 0);
@@ -41,12 +46,14 @@ TEST(Scheduler, AStepAllocatesNothing) {
       sampled[i].sequence = specs[i].sequence;
       sampled[i].token = TokenId{7};
     }
+    scheduler.ObserveStep(100'000);
     scheduler.Commit(std::span<const Sampled>(sampled).first(specs.size()), events);
     allocations += counter.ours();
     ++steps;
   }
   EXPECT_EQ(allocations, 0);
-  EXPECT_GT(scheduler.Stats().preemptions, 0);
+  EXPECT_GT(scheduler.Stats().preemptions_for_blocks, 0);
+  EXPECT_GT(scheduler.Stats().preemptions_for_priority, 0);
   EXPECT_GT(steps, 190);
 }
 
