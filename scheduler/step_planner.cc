@@ -101,8 +101,7 @@ void StepPlanner::Overtake(MonotonicTime now) {
   while (Sequence* head = order_.Next()) {
     if (overtakes(*head) && without_room < kMostWithoutRoom) {
       if (blocks_.MakeRoomFor(*head, /*displace=*/true)) {
-        Start(*head, now);
-        blocks_.Start(*head, 1);
+        Start(*head, 1, now);
         if (AnyPassedEnough()) break;
         continue;
       }
@@ -182,8 +181,7 @@ void StepPlanner::Admit(MonotonicTime now) {
       ++without_room;
       continue;
     }
-    Start(*head, now);
-    const int32_t tokens = blocks_.Start(*head, budget);
+    const int32_t tokens = Start(*head, budget, now);
     grants_.push_back({head, tokens});
     budget -= tokens;
     --places;
@@ -203,16 +201,19 @@ bool StepPlanner::AnyPassedEnough() const {
   });
 }
 
-void StepPlanner::Start(Sequence& head, MonotonicTime now) {
+// Right behind MakeRoomFor; returns how many of its tokens to compute, at most `budget`.
+int32_t StepPlanner::Start(Sequence& head, int32_t budget, MonotonicTime now) {
   waiting_.Remove(head);
   running_.Insert(head);
+  const int32_t tokens = blocks_.Start(head, budget);
   if (!head.started) {
     head.first_scheduled = now;
-    shares_.ChargePrompt(head.request->tenant, head.uncomputed());
+    shares_.ChargePrompt(head.request->tenant, head.uncomputed());  // without what was cached
   }
   head.started = true;
   admitted_.push_back(head.id);
   for (Sequence* sequence : passed_) ++sequence->bypasses;
+  return tokens;
 }
 
 void StepPlanner::WritePlan() {

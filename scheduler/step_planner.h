@@ -58,7 +58,7 @@ class StepPlanner {
   void ChooseBudget();
   void OrderByAge(MonotonicTime now);
   void Admit(MonotonicTime now);
-  void Start(Sequence& head, MonotonicTime now);
+  int32_t Start(Sequence& head, int32_t budget, MonotonicTime now);
   bool MayPass(Sequence& head);
   bool AnyPassedEnough() const;
   void WritePlan();

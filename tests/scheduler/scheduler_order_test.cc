@@ -236,6 +236,19 @@ TEST(SchedulerOrder, TenantsShareByWeight) {
   EXPECT_NEAR(ratio, 3, 0.3);
 }
 
+TEST(SchedulerOrder, ATenantIsNotChargedForWhatWasCached) {
+  StepDriver driver(Options(16));
+  Request first = MakeRequest(1, 200, 2), again = MakeRequest(2, 200, 2);
+  again.prompt = first.prompt;
+  Add(driver, first, {.tenant = 1});
+  driver.RunUntilIdle();
+  Add(driver, again, {.tenant = 1});
+  driver.RunUntilIdle();
+  const TenantShare& tenant = driver.scheduler().Tenants()[1];
+  EXPECT_EQ(tenant.charged, 200 + 1 + 4 * FairShare::kOutputCost);
+  EXPECT_EQ(tenant.served_tokens, 200 + 1 + 2);
+}
+
 TEST(SchedulerOrder, AFloodDoesNotDelayAnotherTenantsRequest) {
   StepDriverOptions options = Options(16, 2);
   options.scheduler.max_queue_ns = INT64_MAX / 2;
