@@ -1,8 +1,8 @@
 // Which tenant has had least of the service, by weight: a virtual counter per tenant (as in
 // "Fairness in Serving Large Language Models", Sheng et al., 2024). What is not cached of a
 // prompt is charged when it starts, an output token when it is drawn; recomputed tokens are charged
-// to nobody. A tenant that had nothing waiting begins at the smallest counter of those that have, so
-// that nobody saves up service. Engine thread only.
+// to nobody. A tenant that had nothing waiting begins at the smallest counter of those that have,
+// so that nobody saves up service. Engine thread only.
 #pragma once
 
 #include <cstdint>

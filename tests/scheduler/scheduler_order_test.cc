@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "scheduler/scheduler.h"
 #include "tests/testing/requests.h"
@@ -257,6 +258,62 @@ TEST(SchedulerOrder, AFloodDoesNotDelayAnotherTenantsRequest) {
   for (int i = 0; i < 50; ++i) driver.Step();
   Add(driver, MakeRequest(200, 20, 10), {.tenant = 2});
   EXPECT_LE(StepsToFirstToken(driver, 200, At(1'000'000'000'000)), 11) << "the next place is its";
+}
+
+// However different their requests: while both wait, neither is ahead by more than a full batch.
+TEST(SchedulerOrder, OfTwoTenantsThatAlwaysWaitNoneFallsFarBehind) {
+  constexpr int32_t kPlaces = 3;
+  StepDriverOptions options = Options(24, kPlaces);
+  options.scheduler.max_waiting = 1000;
+  options.scheduler.max_waiting_tokens = 1 << 20;
+  StepDriver driver(options);
+  TestRandom random(5);
+  uint64_t id = 1;
+  for (int i = 0; i < 40; ++i) {
+    Add(driver, MakeRequest(id++, random.Between(200, 300), random.Between(30, 60)), {.tenant = 0});
+    for (int j = 0; j < 12; ++j) {
+      Add(driver, MakeRequest(id++, random.Between(5, 20), random.Between(1, 20)), {.tenant = 1});
+    }
+  }
+  const auto tenants = driver.scheduler().Tenants();
+  for (int i = 0; i < 700; ++i) {
+    driver.Step();
+    const double ahead = tenants[0].charged - tenants[1].charged;
+    ASSERT_LE(std::abs(ahead), kPlaces * (300 + 60 * FairShare::kOutputCost)) << "step " << i;
+  }
+  EXPECT_GT(tenants[0].served_tokens, 4000);
+  EXPECT_GT(tenants[1].served_tokens, 2000);
+}
+
+// The starvation bound: urgent requests never stop coming, and still the least of all ends.
+TEST(SchedulerOrder, AnEndlessStreamOfUrgentRequestsStarvesNobody) {
+  constexpr int64_t kAgeing = 20;
+  for (const int32_t tenants : {1, 4}) {
+    StepDriverOptions options = Options(8, 2);
+    options.scheduler.queue.ageing_ns = kAgeing;
+    StepDriver driver(options);
+    TestRandom random(3);
+    Request least = MakeRequest(1, 50, 30);
+    least.arrival = At(1);
+    Add(driver, least, {.priority = kMinPriority});
+    uint64_t id = 2;
+    int64_t now = 1;
+    for (; driver.output(1).finishes == 0 && now < 5000; ++now) {
+      while (driver.scheduler().Stats().waiting < 4) {
+        Request urgent = MakeRequest(id++, random.Between(5, 60), random.Between(1, 8));
+        urgent.arrival = At(now);
+        Add(driver, urgent,
+            {.priority = random.Between(1, kMaxPriority),
+             .tenant = random.Between(0, tenants - 1)});
+      }
+      driver.Step(At(now));
+    }
+    EXPECT_GT(now, 100) << "it was not under pressure";
+    EXPECT_LE(now, 20 * kAgeing + 400) << tenants << " tenants";
+    EXPECT_LE(driver.output(1).preemptions, options.scheduler.queue.max_preemptions);
+    EXPECT_EQ(driver.output(1).tokens, Alone(MakeRequest(1, 50, 30)));
+    driver.RunUntilIdle(100'000, At(now));
+  }
 }
 
 TEST(SchedulerOrder, FirstComeFirstServedPassesNobody) {
