@@ -22,6 +22,13 @@ namespace {
 // Waiting sequences without room that a step looks behind: each costs a look at the pool.
 constexpr int kMostWithoutRoom = 16;
 
+// Cached tokens that a row at this position reads.
+int32_t TokensRead(const Request& request, int32_t position) {
+  if (request.kv.window_tokens == 0) return position;
+  const int64_t seen = int64_t{request.kv.window_tokens} + request.kv.sink_tokens;
+  return static_cast<int32_t>(std::min<int64_t>(position, seen));
+}
+
 }  // namespace
 
 StepShape ShapeOf(const StepPlan& plan) {
@@ -30,7 +37,7 @@ StepShape ShapeOf(const StepPlan& plan) {
     const auto rows = static_cast<int32_t>(seq.tokens.size());
     (rows == 1 ? shape.decode_rows : shape.prefill_rows) += rows;
     // The middle row stands for all.
-    shape.kv_tokens += int64_t{rows} * (seq.num_computed + rows / 2);
+    shape.kv_tokens += int64_t{rows} * TokensRead(*seq.request, seq.num_computed + rows / 2);
   }
   return shape;
 }
@@ -118,9 +125,9 @@ void StepPlanner::ChooseBudget() {
   for (const Sequence* sequence : candidates_) {
     if (sequence->uncomputed() == 1) {
       ++decodes.decode_rows;
-      decodes.kv_tokens += sequence->num_computed;
+      decodes.kv_tokens += TokensRead(*sequence->request, sequence->num_computed);
     } else if (context < 0) {
-      context = sequence->num_computed;
+      context = TokensRead(*sequence->request, sequence->num_computed);
     }
   }
   budget_ = pacer_.Budget(decodes, std::max(0, context));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "scheduler/scheduler.h"
+#include "scheduler/step_planner.h"
 #include "tests/testing/requests.h"
 #include "tests/testing/step_driver.h"
 
@@ -71,6 +72,30 @@ TEST(SchedulerBudget, RatesFollowWhatWasObserved) {
   const ServiceRates rates = driver.scheduler().Stats().rates;
   EXPECT_NEAR(rates.prefill_tokens_per_second, 126 / 0.065, 1);
   EXPECT_NEAR(rates.steps_per_second, 1 / 0.0025, 1);
+}
+
+TEST(SchedulerBudget, TheShapeOfAStepCountsWhatRowsRead) {
+  const Request full = MakeRequest(1, 300, 5);
+  Request windowed = MakeRequest(2, 300, 5);
+  windowed.kv = {.window_tokens = 64, .sink_tokens = 4};
+  const auto tokens = [](const Request& request, size_t count) {
+    return std::span<const TokenId>(request.prompt).first(count);
+  };
+  const auto planned = [&](const Request& request, int32_t num_computed, size_t count) {
+    PlannedSeq seq;
+    seq.num_computed = num_computed;
+    seq.tokens = tokens(request, count);
+    seq.request = &request;
+    return seq;
+  };
+  const PlannedSeq seqs[] = {planned(full, 200, 1), planned(windowed, 200, 1),
+                             planned(windowed, 30, 1), planned(full, 100, 20)};
+  StepPlan plan;
+  plan.seqs = seqs;
+  const StepShape shape = ShapeOf(plan);
+  EXPECT_EQ(shape.decode_rows, 3);
+  EXPECT_EQ(shape.prefill_rows, 20);
+  EXPECT_EQ(shape.kv_tokens, 200 + 68 + 30 + 20 * 110);
 }
 
 TEST(SchedulerBudgetDeathTest, ObservesOnlyAStepInProgress) {
