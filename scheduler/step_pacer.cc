@@ -1,22 +1,24 @@
 #include "scheduler/step_pacer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/log/check.h"
 
 namespace quire {
 namespace {
 
-// Steps fade out of fit and rates within a few hundred; ends are rare, and fade more slowly.
-constexpr double kForget = 0.99, kForgetRate = 0.98, kForgetEnds = 0.995;
+// Steps fade out of the rates within a few hundred; ends are rare, and fade more slowly.
+constexpr double kForgetRate = 0.98, kForgetEnds = 0.995;
 // Of the target: the fit is a mean, and half of all steps take longer than their mean.
 constexpr double kMargin = 0.9;
 // One step that the machine took away from us must not move the fit far.
-constexpr double kMostSurprise = 4;
+constexpr double kMostSurprise = 2;
 constexpr int64_t kTrustAfter = 16;
-// Initial variance of a cost, and most of their sum: without new kinds of steps forgetting would
-// let it grow without end, and the first new step would throw the fit about.
-constexpr double kFirstSpread = 100, kMostSpread = 400;
+// Variances of costs, in units of the variance of one measured step: at first and at most, and what
+// each step adds, since costs drift. A cost of which nothing is seen for long becomes uncertain up
+// to the bound, and keeps its value; the others go on following (memory: some thirty steps).
+constexpr double kMostSpread = 100, kDrift = 1e-3;
 // Units that bring the terms near 1.
 constexpr double kDecodeUnit = 8, kPrefillUnit = 64, kKvUnit = 16384;
 
@@ -25,7 +27,7 @@ constexpr double kDecodeUnit = 8, kPrefillUnit = 64, kKvUnit = 16384;
 StepPacer::StepPacer(const PacerOptions& options) : options_(options) {
   CHECK_GE(options.step_tokens, 1);
   CHECK_GE(options.target_itl_ns, 0);
-  for (int i = 0; i < kTerms; ++i) spread_[i][i] = kFirstSpread;
+  for (int i = 0; i < kTerms; ++i) spread_[i][i] = kMostSpread;
 }
 
 StepPacer::Terms StepPacer::TermsOf(const StepShape& step) {
@@ -70,22 +72,21 @@ void StepPacer::Observe(const StepShape& step, int64_t nanos) {
 
 void StepPacer::Fit(const Terms& x, double micros) {
   Terms gain{};
-  double scale = kForget, error = micros;
+  double scale = 1, error = micros;
   for (int i = 0; i < kTerms; ++i) {
     for (int j = 0; j < kTerms; ++j) gain[i] += spread_[i][j] * x[j];
     scale += x[i] * gain[i];
     error -= x[i] * cost_[i];
   }
-  double sum = 0;
+  Terms shrink{};
   for (int i = 0; i < kTerms; ++i) {
     cost_[i] += gain[i] / scale * error;
-    sum += spread_[i][i] - gain[i] * gain[i] / scale;
+    for (int j = 0; j < kTerms; ++j) spread_[i][j] -= gain[i] * gain[j] / scale;
+    spread_[i][i] += kDrift;
+    shrink[i] = std::min(1.0, std::sqrt(kMostSpread / spread_[i][i]));
   }
-  const double grow = sum / kForget <= kMostSpread ? 1 / kForget : 1;
   for (int i = 0; i < kTerms; ++i) {
-    for (int j = 0; j < kTerms; ++j) {
-      spread_[i][j] = (spread_[i][j] - gain[i] * gain[j] / scale) * grow;
-    }
+    for (int j = 0; j < kTerms; ++j) spread_[i][j] *= shrink[i] * shrink[j];
   }
 }
 

@@ -4,7 +4,7 @@
 // only.
 //
 // Time of a step = base + decode rows + prefill rows + cached tokens read, each by its own rate,
-// fitted to recent steps by recursive least squares with forgetting.
+// fitted to recent steps by recursive least squares with drifting costs (a Kalman filter).
 #pragma once
 
 #include <array>

@@ -114,6 +114,17 @@ TEST_F(StepPacerTest, ALongTimeOfDecodesForgetsNothingAboutPrompts) {
   EXPECT_GE(Cost(step), 20 * kMs);
 }
 
+TEST_F(StepPacerTest, ALongTimeOfDecodesDoesNotMakeItDeaf) {
+  Warm(Cost);
+  const auto decode = [&](int i, int64_t factor) {
+    const StepShape step = Decodes(8, 200 + i % 50);
+    pacer_.Observe(step, factor * Cost(step));
+  };
+  for (int i = 0; i < 20'000; ++i) decode(i, 1);
+  for (int i = 0; i < 100; ++i) decode(i, 2);
+  EXPECT_NEAR(pacer_.PredictNanos(Decodes(8)), static_cast<double>(2 * Cost(Decodes(8))), kMs);
+}
+
 TEST_F(StepPacerTest, MeasuresRates) {
   EXPECT_EQ(pacer_.rates().prefill_tokens_per_second, 0);
   for (int i = 0; i < 100; ++i) {
