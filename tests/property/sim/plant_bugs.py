@@ -51,6 +51,21 @@ PLANTS = [
      "    cache_.PublishFull(sequence, before);\n    sequence.num_computed = before;\n  }\n"),
     (25, "prefix_cache.h", "!sequence.request->cache_bypass", "(planted_bug == 25 || !sequence.request->cache_bypass)"),
     (26, "prefix_cache.cc", "tokens.first(tokens.size() - 1)", "tokens.first(tokens.size() - (planted_bug != 26))"),
+    (27, "sequence.cc", "  blocks.Release();\n", "  if (planted_bug != 27) blocks.Release();\n"),
+    (28, "scheduler.cc", "    s.CloseFinished(*sequence);\n  }\n",
+     "    if (planted_bug != 28 || sequence->started) s.CloseFinished(*sequence);\n  }\n"),
+    (29, "step_planner.cc", "head.bypasses < options_.queue.max_bypasses", "(planted_bug == 29 || head.bypasses < options_.queue.max_bypasses)"),
+    (30, "scheduler_books.cc", "         std::ranges::any_of(state_->waiting.items(), active);",
+     "         (planted_bug != 30 && std::ranges::any_of(state_->waiting.items(), active));"),
+    (31, "scheduler_books.cc", "  std::ranges::for_each(state_->waiting.items(), consider);",
+     "  if (planted_bug != 31) std::ranges::for_each(state_->waiting.items(), consider);"),
+    (32, "block_planner.cc", "victim->level >= head.priority", "victim->level - (planted_bug == 32) >= head.priority"),
+    (32, "step_planner.cc", "other->level < head.priority", "other->level - (planted_bug == 32) < head.priority"),
+    (33, "block_planner.cc", "victim.pinned = victim", "victim.pinned = planted_bug != 33 && victim"),
+    (34, "admission_order.cc", "a.level > b.level", "(planted_bug == 34 ? a.level < b.level : a.level > b.level)"),
+    (35, "prefix_index.cc", "    if (node.scope == scope) {\n      const int32_t common",
+     "    if (planted_bug == 35 || node.scope == scope) {\n      const int32_t common"),
+    (36, "scheduler.cc", "cache.Withdraw(sequence);", "(void)(planted_bug == 36 || (cache.Withdraw(sequence), true));"),
 ]
 
 

@@ -46,7 +46,14 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair(21, "LeavesOutTheCacheDomain"), std::pair(22, "TrustsTheHash"),
         std::pair(23, "WritesIntoSharedBlocks"), std::pair(24, "PublishesBeforeCommit"),
         std::pair(25, "CachesWhatBypassesTheCache"),
-        std::pair(26, "LeavesNothingToComputeAfterAFullHit")),
+        std::pair(26, "LeavesNothingToComputeAfterAFullHit"),
+        std::pair(27, "KeepsAStaleTableAfterPreemption"),
+        std::pair(28, "LeaksWhenADeadlineFiresInTheQueue"), std::pair(29, "LetsAnyNumberPass"),
+        std::pair(30, "DropsTheWakeUpOfAWaitingRequest"), std::pair(31, "SleepsThroughADeadline"),
+        std::pair(32, "DisplacesItsEquals"), std::pair(33, "PreemptsWithoutBound"),
+        std::pair(34, "ServesTheLowestPriorityFirst"),
+        std::pair(35, "FindsPartialBlocksOfOtherDomains"),
+        std::pair(36, "LeavesNonFiniteBlocksToBeFound")),
     [](const auto& info) { return std::string(info.param.second); });
 
 TEST_P(PlantedBug, IsFound) { EXPECT_NE(Found(GetParam().first), ""); }

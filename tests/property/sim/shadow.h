@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/base/clock.h"
@@ -33,7 +34,12 @@ struct ShadowSeq {
   int32_t computed = 0;         // rows whose KV exists
   int32_t computed_before = 0;  // before it was last preempted
   int32_t preemptions = 0;
-  int32_t cached = 0;  // prompt tokens found at first admission
+  int32_t level = 0;          // rank since it was admitted
+  int32_t bypasses = 0;       // since it began to wait, as far as they are certain
+  int32_t most_bypasses = 0;  // the same, if every start since then was one
+  int32_t displacements = 0;  // preemptions while it could run
+  bool pinned = false;
+  int32_t first_hit = -1;  // tokens found in the cache when it was first admitted
   bool started = false, running = false, ended = false;
   MonotonicTime first_scheduled{};
 
@@ -43,11 +49,13 @@ struct ShadowSeq {
   bool fails = false;                           // its draw was made to fail
   bool planned = false, preempted_now = false, admitted_now = false;
   int32_t granted = 0;
+  int32_t hit_now = 0;  // tokens found in the cache
 };
 
 struct ShadowRequest {
   Request request;
   std::vector<ShadowSeq> seqs;
+  int64_t arrival = 0;  // order
   bool paused = false;
   FinishReason abort = FinishReason::kNone;  // asked for
   int32_t open = 0;                          // sequences that have not ended
@@ -58,16 +66,30 @@ inline int32_t ShadowSeq::num_prompt() const {
 }
 inline bool ShadowSeq::paused() const { return owner->paused; }
 
-// What a world has gone through: a harness that never preempts proves nothing about preemption.
-struct Coverage {
-  int64_t accepted = 0, too_large = 0, refused = 0;
-  int64_t preemptions = 0, paused_victims = 0, recomputed = 0;
-  int64_t aborts_in_step = 0, stalls_in_step = 0, failed_draws = 0, nan_rows = 0;
-  int64_t timed_out_waiting = 0, timed_out_running = 0, queue_aged = 0;
-  int64_t drains = 0, pool_bound = 0, whole = 0;
-  int64_t hits = 0, copies = 0, replaced = 0;
+// What a block holds, by what was written into it.
+struct ShadowBlock {
+  CacheDomain domain;
+  RequestId writer{};      // of its last rows
+  bool bypass = false;     // computed for a request that shares nothing
+  bool tainted = false;    // by a sequence whose values are not to be trusted
+  int32_t filled = 0;      // leading tokens whose rows have been committed
+  uint64_t chain = 0;      // of all tokens to the end of a full block
+  int64_t cached_at = -1;  // the step since which nobody holds it, though it can be found
+};
 
+// What a world has gone through: a harness that never preempts proves nothing about preemption.
+#define QUIRE_SIM_COVERAGE(X)                                                                  \
+  X(accepted)                                                                                  \
+  X(too_large) X(refused) X(preemptions) X(paused_victims) X(recomputed) X(aborts_in_step)     \
+      X(stalls_in_step) X(failed_draws) X(nan_rows) X(timed_out_waiting) X(timed_out_running)  \
+          X(queue_aged) X(drains) X(pool_bound) X(whole) X(hits) X(hit_tokens) X(partial_hits) \
+              X(copies) X(merged) X(evicted) X(bypasses) X(displacements) X(overtakes)
+struct Coverage {
+#define X(name) int64_t name = 0;
+  QUIRE_SIM_COVERAGE(X)
+#undef X
   void Merge(const Coverage& other);
 };
+std::string ToText(const Coverage& coverage);
 
 }  // namespace quire::sim

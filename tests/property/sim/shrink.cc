@@ -99,6 +99,8 @@ void Shrinker::PlainSubmit(size_t i) {
   TRY(sampled);
   TRY(shared);
   TRY(family);
+  TRY(bypass);
+  TRY(follows);
 #undef TRY
   const auto halve = [&](int32_t Submit::* field) {
     for (int32_t less = best_.smallest.ops[i].submit.*field - 1; less >= 1;) {
@@ -120,12 +122,19 @@ void Shrinker::PlainNumbers() {
     Try<Fault>([](Case& c, size_t k) -> auto& { return c.ops[k].fault; }, i, Fault::kNone);
   }
   const Config plain;
+  for (const auto field : {&Config::prefix_cache, &Config::nan_rows}) {
+    Case candidate = best_.smallest;
+    if (!(candidate.config.*field)) continue;
+    candidate.config.*field = false;
+    Keep(candidate);
+  }
   const auto config = [&](int32_t Config::* field) {
     Case candidate = best_.smallest;
     if (candidate.config.*field == plain.*field) return;
     candidate.config.*field = plain.*field;
     Keep(candidate);
   };
+  config(&Config::hash_bits);
   config(&Config::context_tokens);
   config(&Config::max_waiting);
   config(&Config::max_waiting_tokens);

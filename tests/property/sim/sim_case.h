@@ -20,9 +20,14 @@ struct Config {
   int32_t max_waiting = 8;  // sequences
   int32_t max_waiting_tokens = 4000;
   int32_t max_queue_ns = 1'000'000;
-  bool prefix_cache = true;
-  int32_t cache_hash_bits = 64;
   bool nan_rows = false;  // some rows of the model yield NaN, by position and token
+  bool prefix_cache = true;
+  int32_t hash_bits = 64;  // of the prefix index
+  bool fcfs = false;
+  int32_t ageing_ns = 100;
+  int32_t max_bypasses = 16, max_preemptions = 8;
+  int32_t weight_0 = 1, weight_1 = 1;  // of tenants
+  int32_t target_itl_ns = 0;           // a step costs a nanosecond a row and a few more
 
   SchedulerOptions Options() const;
 };
@@ -38,20 +43,22 @@ struct Submit {
   int32_t min_tokens = -1;  // >= 0: the model's end token ends it, not before that many tokens
   bool sampled = false;     // else greedy
   bool bypass = false;      // of the prefix cache
+  uint32_t follows = 0;     // its prompt begins as all of that request's tokens do: a next turn
 };
 
 // What goes wrong inside a step, between Schedule and Commit, to the sequence at place `victim` of
 // the plan, modulo its length.
 enum class Fault : uint8_t { kNone, kAbort, kStall, kNonFinite, kNoToken };
 
-enum class OpKind : uint8_t { kSubmit, kAbort, kStall, kResume, kTick, kStep, kDrain };
+enum class OpKind : uint8_t { kSubmit, kAbort, kStall, kResume, kTick, kStep, kDrain, kEvict };
 
 struct Op {
   OpKind kind = OpKind::kStep;
   Submit submit{};
   uint32_t id = 0;  // of the request that is aborted, stalled or resumed
   FinishReason reason = FinishReason::kAborted;
-  int32_t nanos = 0;  // how far the clock moves before the step, or by the tick
+  int32_t nanos = 0;   // how far the clock moves before the step, or by the tick
+  int32_t blocks = 0;  // that are to be free, at the cost of cached ones
   Fault fault = Fault::kNone;
   int32_t victim = 0;
 };
@@ -69,6 +76,7 @@ inline Op Abort(uint32_t id, FinishReason reason = FinishReason::kAborted) {
 inline Op Stall(uint32_t id) { return {.kind = OpKind::kStall, .id = id}; }
 inline Op Resume(uint32_t id) { return {.kind = OpKind::kResume, .id = id}; }
 inline Op Tick(int32_t nanos) { return {.kind = OpKind::kTick, .nanos = nanos}; }
+inline Op Evict(int32_t blocks) { return {.kind = OpKind::kEvict, .blocks = blocks}; }
 inline Op Drain() { return {.kind = OpKind::kDrain}; }
 inline Op Step(int32_t nanos = 0, Fault fault = Fault::kNone, int32_t victim = 0) {
   return {.kind = OpKind::kStep, .nanos = nanos, .fault = fault, .victim = victim};

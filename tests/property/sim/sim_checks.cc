@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/property/sim/sim_world.h"
+#include "tests/testing/scheduler_peer.h"
 
 namespace quire::sim {
 
@@ -22,6 +23,7 @@ void World::CheckPlan(const StepPlan& plan) {
     if (seq == nullptr || seq->ended || seq->ends_now() || seq->running || seq->admitted_now)
       return Require(false, "L5: admitted what does not wait");
     seq->admitted_now = true;
+    seq->hit_now = SchedulerTestPeer::Find(scheduler_, id)->num_computed;
   }
   int32_t tokens = 0;
   bool longer = false;
@@ -46,18 +48,14 @@ void World::CheckPlanned(const PlannedSeq& planned, ShadowSeq& seq) {
   seq.planned = true;
   seq.granted = static_cast<int32_t>(planned.tokens.size());
   Require(seq.granted >= 1, "S1: a sequence without tokens");
-  if (seq.admitted_now && planned.num_computed > 0) {
-    Require(config_.prefix_cache && !seq.owner->request.cache_bypass, "a hit without a cache");
-    Require(planned.num_computed < seq.known(), "a hit leaves nothing to compute");
-    ++result_.coverage.hits;
-    seq.computed = planned.num_computed;
+  if (seq.admitted_now) {
+    Require(planned.num_computed == seq.hit_now, "rows are skipped or computed twice");
+    Require(seq.hit_now >= 0 && seq.hit_now < seq.known(), "a hit leaves nothing to compute");
+    Require(seq.hit_now == 0 || (config_.prefix_cache && !seq.owner->request.cache_bypass),
+            "a hit of what shares nothing");
+  } else {
+    Require(planned.num_computed == seq.computed, "rows are skipped or computed twice");
   }
-  if (seq.admitted_now && !seq.started) {
-    seq.cached = planned.num_computed;
-    hit_tokens_ += seq.cached;
-    if (config_.prefix_cache && !seq.owner->request.cache_bypass) query_tokens_ += seq.num_prompt();
-  }
-  Require(planned.num_computed == seq.computed, "rows are skipped or computed twice");
   const int32_t end = planned.num_computed + seq.granted;
   Require(end <= seq.known() && planned.history.size() == static_cast<size_t>(seq.known()),
           "L2: the tokens of a sequence are not those its client has");
@@ -90,10 +88,11 @@ void World::CheckBooks() {
   Require(stats.prefill_tokens == prefill_rows_ && stats.recompute_tokens == recompute_rows_ &&
               stats.decode_tokens == decode_rows_,
           "L6: rows are miscounted");
-  Require(stats.blocks_free + stats.blocks_cached + stats.blocks_used == stats.blocks_total,
-          "A2: blocks do not add up");
   Require(stats.prefix_query_tokens == query_tokens_ && stats.prefix_hit_tokens == hit_tokens_,
           "L6: hits are miscounted");
+  result_.coverage.evicted = stats.block_evictions;
+  Require(stats.blocks_free + stats.blocks_cached + stats.blocks_used == stats.blocks_total,
+          "A2: blocks do not add up");
 }
 
 // The engine sleeps by these two: a wake-up that is dropped here is a request that hangs.

@@ -34,9 +34,16 @@ std::string CodeOf(const Config& config) {
       .Field("max_waiting", config.max_waiting, usual.max_waiting)
       .Field("max_waiting_tokens", config.max_waiting_tokens, usual.max_waiting_tokens)
       .Field("max_queue_ns", config.max_queue_ns, usual.max_queue_ns)
-      .Field("prefix_cache", config.prefix_cache, usual.prefix_cache)
-      .Field("cache_hash_bits", config.cache_hash_bits, usual.cache_hash_bits)
       .Field("nan_rows", config.nan_rows, usual.nan_rows)
+      .Field("prefix_cache", config.prefix_cache, usual.prefix_cache)
+      .Field("hash_bits", config.hash_bits, usual.hash_bits)
+      .Field("fcfs", config.fcfs, usual.fcfs)
+      .Field("ageing_ns", config.ageing_ns, usual.ageing_ns)
+      .Field("max_bypasses", config.max_bypasses, usual.max_bypasses)
+      .Field("max_preemptions", config.max_preemptions, usual.max_preemptions)
+      .Field("weight_0", config.weight_0, usual.weight_0)
+      .Field("weight_1", config.weight_1, usual.weight_1)
+      .Field("target_itl_ns", config.target_itl_ns, usual.target_itl_ns)
       .Braced();
 }
 
@@ -57,6 +64,7 @@ std::string CodeOf(const Submit& submit) {
       .Field("min_tokens", submit.min_tokens, usual.min_tokens)
       .Field("sampled", submit.sampled, usual.sampled)
       .Field("bypass", submit.bypass, usual.bypass)
+      .Field("follows", submit.follows, usual.follows)
       .Braced();
 }
 
@@ -104,6 +112,8 @@ std::string CodeOf(const Op& op) {
       return absl::StrCat("Tick(", op.nanos, ")");
     case OpKind::kDrain:
       return "Drain()";
+    case OpKind::kEvict:
+      return absl::StrCat("Evict(", op.blocks, ")");
     case OpKind::kStep:
       break;
   }

@@ -10,9 +10,9 @@ namespace {
 
 // What one seed is fond of: so that rare combinations come up often in some seeds.
 struct Taste {
-  std::array<int32_t, 7> weights{};  // by OpKind
+  std::array<int32_t, 8> weights{};  // by OpKind
   int32_t forks = 0, deadlines = 0, ends = 0, sampled = 0, shared = 0, faults = 0, edges = 0,
-          longs = 0, priorities = 0;  // percent
+          longs = 0, priorities = 0, bypasses = 0, turns = 0;  // percent
   int32_t tenants = 1, families = 1;
   int32_t unit = 1;  // of time: with a coarse one, deadlines often fall on the time of a step
   int32_t max_prompt = 100, max_output = 40;
@@ -34,16 +34,23 @@ Config DrawConfig(TestRandom& random) {
   config.max_queue_ns = random.Chance(40) ? random.Between(20, 1000) : 1'000'000;
   config.nan_rows = random.Chance(25);
   config.prefix_cache = random.Chance(75);
-  config.cache_hash_bits = random.Chance(60) ? 64 : random.Between(1, 4);
+  if (random.Chance(50)) config.hash_bits = random.Between(1, 5);
+  config.fcfs = random.Chance(25);
+  config.ageing_ns = OneOf(random, std::array{0, 5, 20, 100, 1000});
+  config.max_bypasses = OneOf(random, std::array{0, 1, 3, 16});
+  config.max_preemptions = OneOf(random, std::array{0, 1, 2, 8});
+  config.weight_0 = random.Between(1, 3);
+  config.weight_1 = random.Between(1, 3);
+  if (random.Chance(30)) config.target_itl_ns = random.Between(5, 100);
   return config;
 }
 
 Taste DrawTaste(TestRandom& random, const Config& config) {
   const auto often = [&](int32_t most) { return random.Chance(50) ? random.Between(1, most) : 0; };
   Taste taste;
-  // kSubmit, kAbort, kStall, kResume, kTick, kStep, kDrain
-  taste.weights = {random.Between(5, 40),    often(12), often(12), 0, often(8), 100,
-                   random.Chance(10) ? 1 : 0};
+  // kSubmit, kAbort, kStall, kResume, kTick, kStep, kDrain, kEvict
+  taste.weights = {random.Between(5, 40),     often(12), often(12), 0, often(8), 100,
+                   random.Chance(10) ? 1 : 0, often(4)};
   taste.weights[3] = taste.weights[2] * random.Between(1, 3);
   taste.forks = often(40);
   taste.deadlines = often(30);
@@ -54,6 +61,8 @@ Taste DrawTaste(TestRandom& random, const Config& config) {
   taste.edges = random.Between(0, 90);
   taste.longs = often(30);
   taste.priorities = often(60);
+  taste.bypasses = often(20);
+  taste.turns = often(50);
   taste.tenants = random.Between(1, 3);
   taste.families = random.Between(1, 3);
   taste.unit = OneOf(random, std::array{1, 1, 5, 50});
@@ -98,7 +107,11 @@ Submit DrawSubmit(TestRandom& random, const Taste& taste, uint32_t id) {
   if (random.Chance(taste.deadlines)) submit.time_limit = taste.unit * random.Between(0, 150);
   if (random.Chance(taste.ends)) submit.min_tokens = random.Between(0, submit.max_tokens);
   submit.sampled = random.Chance(taste.sampled);
-  submit.bypass = random.Chance(8);
+  submit.bypass = random.Chance(taste.bypasses);
+  if (random.Chance(taste.turns) && id > 4) {
+    submit.follows = id - static_cast<uint32_t>(random.Between(1, 4));
+    submit.prompt += random.Between(0, submit.prompt);
+  }
   return submit;
 }
 
@@ -157,6 +170,9 @@ Case DrawCase(uint64_t seed) {
         break;
       case OpKind::kStep:
         c.ops.push_back(DrawStep(random, taste));
+        break;
+      case OpKind::kEvict:
+        c.ops.push_back(Evict(random.Between(1, c.config.num_blocks)));
         break;
       case OpKind::kDrain:
         c.ops.push_back({.kind = kind});

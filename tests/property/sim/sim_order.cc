@@ -1,62 +1,173 @@
-// Who goes first: the policy, restated.
+// Who goes first: the policy, restated as what may not happen. Rank among those that run is the
+// level with which a sequence left the queue, then arrival.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "scheduler/priority.h"
 #include "tests/property/sim/sim_world.h"
 #include "tests/testing/scheduler_peer.h"
 
 namespace quire::sim {
+namespace {
 
-// First come, first served, preempted ones at their old place (S10): whoever is admitted leaves no
-// earlier one behind.
+bool Contains(const std::vector<BlockId>& table, BlockId id) {
+  return std::ranges::find(table, id) != table.end();
+}
+
+}  // namespace
+
+// live_ is in order of arrival, and so are the sequences of a request.
+bool World::Outranks(const ShadowSeq& a, const ShadowSeq& b) const {
+  if (a.level != b.level) return a.level > b.level;
+  return std::pair(a.owner->arrival, a.id.output_index) <
+         std::pair(b.owner->arrival, b.id.output_index);
+}
+
+int32_t World::PriorityOf(const ShadowSeq& seq) const {
+  return config_.fcfs ? 0 : seq.owner->request.priority;
+}
+
+// The level as the scheduler has it, within what its rule allows.
+void World::TakeLevels(const StepPlan& plan) {
+  for (const SequenceId& id : plan.admitted) {
+    ShadowSeq& seq = *FindSeq(id);
+    const Sequence* real = SchedulerTestPeer::Find(scheduler_, id);
+    if (real == nullptr) return Require(false, "L5: an admitted sequence is gone");
+    seq.level = real->level;
+    const int32_t most = config_.fcfs
+                             ? kMaxPriority
+                             : EffectivePriority(PriorityOf(seq), seq.owner->request.arrival,
+                                                 MonotonicTime{now_}, config_.ageing_ns);
+    Require(seq.level >= PriorityOf(seq) && seq.level <= most,
+            "a level that its age does not give");
+  }
+}
+
+// Whether `a` certainly comes before `b`, which was admitted, in the queue, if `top` is the highest
+// priority that waits. Of different tenants on one level the shares decide: nothing is certain.
+bool World::GoesBefore(const ShadowSeq& a, const ShadowSeq& b, int32_t top) const {
+  const bool earlier = std::pair(a.owner->arrival, a.id.output_index) <
+                       std::pair(b.owner->arrival, b.id.output_index);
+  if (config_.fcfs) return earlier;
+  const auto level = [&](const ShadowSeq& seq) {
+    return std::min(top, EffectivePriority(PriorityOf(seq), seq.owner->request.arrival,
+                                           MonotonicTime{now_}, config_.ageing_ns));
+  };
+  if (level(a) != level(b)) return level(a) > level(b);
+  // Who is owed its turn goes first; b may have become so in this step.
+  const bool owed = a.started || a.bypasses >= config_.max_bypasses;
+  const bool may_be_owed = b.started || b.most_bypasses + admitted_in_step_ > config_.max_bypasses;
+  if (owed) return earlier || !may_be_owed;
+  return earlier && !may_be_owed && a.owner->request.tenant == b.owner->request.tenant;
+}
+
+// S4, S10: a waiting one is passed a bounded number of times by those behind it, and never if the
+// order is strict.
 void World::CheckAdmission(const StepPlan& plan) {
-  bool left_behind = false;
-  size_t admitted = 0;
+  if (plan.admitted.empty()) return;
+  admitted_in_step_ = static_cast<int32_t>(plan.admitted.size());
+  int32_t top = kMinPriority, top_left = kMinPriority;  // before the admissions, after them
   ForEachSeq([&](const ShadowSeq& seq) {
     if (seq.ends_now() || seq.paused() || (seq.running && !seq.preempted_now)) return;
-    Require(!seq.admitted_now || !left_behind, "S10: a later arrival passed an earlier one");
-    left_behind = left_behind || !seq.admitted_now;
-    admitted += seq.admitted_now;
+    top = std::max(top, PriorityOf(seq));
+    if (!seq.admitted_now) top_left = std::max(top_left, PriorityOf(seq));
   });
-  Require(admitted == plan.admitted.size(), "L5: a paused sequence was admitted");
+  ForEachSeq([&](ShadowSeq& seq) {
+    if (seq.ends_now() || seq.paused() || seq.running || seq.admitted_now) return;
+    int32_t passed = 0;
+    for (const SequenceId& id : plan.admitted) {
+      const ShadowSeq& other = *FindSeq(id);
+      const int32_t lower = std::max(top_left, PriorityOf(other));
+      passed += GoesBefore(seq, other, top) && GoesBefore(seq, other, lower);
+    }
+    seq.bypasses += passed;
+    seq.most_bypasses += admitted_in_step_;
+    result_.coverage.bypasses += seq.bypasses > 0;
+    Require(seq.bypasses <= (config_.fcfs ? 0 : config_.max_bypasses),
+            config_.fcfs ? "S10: a later arrival passed an earlier one"
+                         : "S4: passed more often than may be");
+  });
+  for (const SequenceId& id : plan.admitted)
+    Require(!FindSeq(id)->paused(), "L5: a paused sequence was admitted");
 }
 
-// Victims are paused ones, then the latest arrivals; nobody is admitted beside a victim that ran.
-void World::CheckPreemption(const StepPlan& plan) {
-  if (plan.preempted.empty()) return;
-  bool ran = false;
-  for (const SequenceId& id : plan.preempted) ran = ran || !FindSeq(id)->paused();
-  Require(!ran || plan.admitted.empty(), "S5: admitted in a step that preempted a runner");
-  bool victims = false;  // from here on
+// Somebody of higher rank took the blocks of a victim, or of higher priority its place; whoever
+// could run and ranks lower would have been taken first.
+void World::CheckVictim(const ShadowSeq& victim, bool some_admitted) {
+  bool reason = false;
   ForEachSeq([&](const ShadowSeq& seq) {
-    if (!seq.running) return;
-    if (seq.paused())
-      return Require(!ran || seq.preempted_now, "a runner goes before a paused one");
-    Require(!victims || seq.preempted_now, "S3: an older one is preempted before a younger one");
-    victims = victims || seq.preempted_now;
+    if (seq.preempted_now || seq.ends_now()) return;
+    if (seq.admitted_now) {
+      reason = reason || PriorityOf(seq) > victim.level;
+    } else if (seq.running && !seq.paused()) {
+      reason = reason || (seq.planned && Outranks(seq, victim));
+      Require(seq.pinned || !Outranks(victim, seq),
+              "S3: one of higher rank is preempted before one of lower rank");
+    } else if (seq.running && seq.paused()) {
+      Require(some_admitted, "a runner gives its blocks before a paused one");
+    }
   });
-  if (!plan.admitted.empty()) return;
-  // S6: the last victim was needed.
-  const ShadowSeq& last = *FindSeq(plan.preempted.back());
-  Require(SchedulerTestPeer::Pool(scheduler_).num_available() < static_cast<int32_t>(last.table.size()),
-          "S6: preempted although there was room");
+  Require(reason, "S3: preempted for nobody of higher rank");
 }
 
-// S2 and S3: the oldest that runs advances and is no victim; if none runs, one that waits starts.
+void World::CheckPreemption(const StepPlan& plan) {
+  int32_t lowest = kMaxPriority;  // level of those that ran
+  bool ran = false;
+  ForEachSeq([&](const ShadowSeq& seq) {
+    if (seq.running && !seq.paused()) lowest = std::min(lowest, seq.level);
+  });
+  for (const SequenceId& id : plan.preempted) {
+    ShadowSeq& victim = *FindSeq(id);
+    if (victim.paused()) continue;
+    ran = true;
+    CheckVictim(victim, !plan.admitted.empty());
+    result_.coverage.displacements += 1;
+    Require(++victim.displacements <= config_.max_preemptions,
+            "S5: preempted more often than may be");
+    victim.pinned = victim.displacements >= config_.max_preemptions;
+  }
+  if (!ran) return;
+  for (const SequenceId& id : plan.admitted) {
+    Require(PriorityOf(*FindSeq(id)) > lowest, "S5: admitted in a step that preempted a runner");
+  }
+  if (plan.admitted.empty()) CheckNeeded(plan);
+}
+
+// S6: the last victim was needed: what is left is less than what it gave.
+void World::CheckNeeded(const StepPlan& plan) {
+  const ShadowSeq& last = *FindSeq(plan.preempted.back());
+  auto own = static_cast<int32_t>(plan.copies.size());  // each gives one back
+  for (BlockId id : last.table) {
+    bool shared = false;
+    ForEachSeq([&](const ShadowSeq& seq) {
+      shared = shared || (!seq.preempted_now && Contains(seq.table, id));
+    });
+    own += !shared;
+  }
+  const BlockPool& pool = SchedulerTestPeer::Pool(scheduler_);
+  Require(pool.num_available() < own || own == 0, "S6: preempted although there was room");
+}
+
+// S2 and S3: the first by rank of those that run advances; who ran and was the first is a victim
+// only of a higher priority. If none ran, one that waits starts.
 void World::CheckProgress(const StepPlan& plan) {
-  const ShadowSeq* oldest = nullptr;
+  const ShadowSeq* first = nullptr;   // before the step
+  const ShadowSeq* leader = nullptr;  // in it
   bool waits = false;
+  int32_t highest = kMinPriority;  // of those that are admitted
   ForEachSeq([&](const ShadowSeq& seq) {
     if (seq.ends_now() || seq.paused()) return;
     waits = waits || !seq.running;
-    if (seq.running && oldest == nullptr) oldest = &seq;
+    if (seq.admitted_now) highest = std::max(highest, PriorityOf(seq));
+    if (seq.running && (first == nullptr || Outranks(seq, *first))) first = &seq;
+    const bool runs = (seq.running && !seq.preempted_now) || seq.admitted_now;
+    if (runs && (leader == nullptr || Outranks(seq, *leader))) leader = &seq;
   });
-  if (oldest != nullptr) {
-    Require(!oldest->preempted_now, "S3: the oldest is a victim");
-    Require(oldest->planned, "S3: the oldest does not advance");
-  } else {
-    Require(!waits || plan.num_tokens > 0, "S2: work waits and none runs");
+  if (first != nullptr && first->preempted_now) {
+    Require(highest > first->level, "S3: the first is a victim");
   }
+  Require(leader == nullptr || leader->planned, "S3: the first does not advance");
+  Require(first != nullptr || !waits || plan.num_tokens > 0, "S2: work waits and none runs");
 }
 
 }  // namespace quire::sim

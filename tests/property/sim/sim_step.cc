@@ -53,7 +53,7 @@ void World::MarkDue() {
   ForEachSeq([&](ShadowSeq& seq) {
     seq.must_end = seq.owner->abort != FinishReason::kNone ? seq.owner->abort : DueReason(seq);
     seq.draws = seq.fails = seq.planned = seq.preempted_now = seq.admitted_now = false;
-    seq.granted = 0;
+    seq.granted = seq.hit_now = 0;
     if (!seq.ends_now()) return;
     // Its blocks are back before the plan is made.
     seq.running = false;
@@ -67,12 +67,15 @@ void World::DoStep(const Op& op) {
   const StepPlan& plan = scheduler_.Schedule(MonotonicTime{now_});
   result_.decisions = Mix(result_.decisions, HashPlan(plan));
   CheckPlan(plan);
+  if (failed()) return;
+  TakeLevels(plan);
   CheckPreemption(plan);
   CheckAdmission(plan);
   CheckProgress(plan);
   if (failed()) return;
   MoveShadow(plan);
   MoveTables(plan);
+  if (failed()) return;
   scheduler_.CheckInvariants();
   InjectBeforeCommit(op, plan);
   sampled_.clear();
@@ -84,14 +87,15 @@ void World::DoStep(const Op& op) {
   ExpectEvents(plan);
   InjectIntoDraws(op);
   events_.clear();
+  if (plan.num_tokens > 0) scheduler_.ObserveStep(plan.num_tokens + 3 + op.victim % 3);
   scheduler_.Commit(sampled_, events_);
   ++result_.steps;
   CheckEvents();
   for (const std::string& error : runner_.errors()) Require(false, absl::StrCat("A8: ", error));
   if (failed()) return;
   scheduler_.CheckInvariants();
+  ForEachSeq([&](ShadowSeq& seq) { CheckMerged(seq); });
   CheckBooks();
-  FollowReplacements();
   CheckHolders();
   PoisonFreeBlocks();
 }
@@ -112,6 +116,17 @@ void World::MoveShadow(const StepPlan& plan) {
   for (const SequenceId& id : plan.admitted) {
     ShadowSeq& seq = *FindSeq(id);
     seq.running = true;
+    seq.bypasses = seq.most_bypasses = 0;
+    seq.computed = seq.hit_now;
+    if (seq.first_hit < 0) {
+      seq.first_hit = seq.hit_now;
+      const bool asks = config_.prefix_cache && !seq.owner->request.cache_bypass;
+      query_tokens_ += asks ? seq.num_prompt() : 0;
+      hit_tokens_ += seq.hit_now;
+    }
+    result_.coverage.hits += seq.hit_now > 0;
+    result_.coverage.hit_tokens += seq.hit_now;
+    result_.coverage.partial_hits += seq.hit_now % kBlockTokens != 0;
     if (!seq.started) seq.first_scheduled = MonotonicTime{now_};
     seq.started = true;
   }
@@ -158,6 +173,7 @@ void World::ExpectEvents(const StepPlan& plan) {
     decode_rows_ += end - prompt_end;
     result_.coverage.recomputed += again - begin;
     seq.computed = end;
+    FillBlocks(seq, end);
     seq.draws = end == seq.known() && !seq.ends_now();
   }
 }
@@ -196,6 +212,7 @@ void World::CheckEvent(const TokenEvent& event, ShadowSeq& seq) {
     const bool last = next + 1 >= expected.tokens.size() && expected.finish != FinishReason::kError;
     if (seq.fails || nan) {
       result_.coverage.nan_rows += nan;
+      if (event.outcome == SampleOutcome::kNonFinite) Taint(seq);
       Require(event.finish == FinishReason::kError && event.token == TokenId::kNone,
               absl::StrCat("R17: ", name, " goes on after a failed draw"));
     } else {
@@ -212,8 +229,7 @@ void World::CheckEvent(const TokenEvent& event, ShadowSeq& seq) {
   }
   if (event.finish != FinishReason::kNone) {
     Require(event.preemptions == seq.preemptions, "preemptions miscounted");
-    Require(event.cached_prompt_tokens == seq.cached, "cached tokens miscounted");
-    if (event.outcome == SampleOutcome::kNonFinite) CheckWithdrawn(seq);
+    Require(event.cached_prompt_tokens == std::max(0, seq.first_hit), "cached tokens miscounted");
     Require(event.first_scheduled == seq.first_scheduled, "start time wrong");
     EndSeq(seq, event.finish);
   }
@@ -227,6 +243,7 @@ void World::EndSeq(ShadowSeq& seq, FinishReason finish) {
   coverage.queue_aged += finish == FinishReason::kQueueAge;
   coverage.pool_bound +=
       finish == FinishReason::kLength && seq.received < seq.owner->request.stop.max_tokens;
+  if (seq.planned) TouchEqual(seq);
   seq.ended = true;
   seq.must_end = FinishReason::kNone;
   seq.running = false;

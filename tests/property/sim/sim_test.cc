@@ -32,7 +32,7 @@ void ExpectCoverage(const Coverage& seen) {
   EXPECT_GE(seen.too_large, 50);
   EXPECT_GE(seen.refused, 1000);
   EXPECT_GE(seen.whole, 2000);
-  EXPECT_GE(seen.preemptions, 1000);
+  EXPECT_GE(seen.preemptions, 1500);
   EXPECT_GE(seen.paused_victims, 200);
   EXPECT_GE(seen.recomputed, 10'000);
   EXPECT_GE(seen.aborts_in_step, 500);
@@ -44,6 +44,13 @@ void ExpectCoverage(const Coverage& seen) {
   EXPECT_GE(seen.queue_aged, 200);
   EXPECT_GE(seen.drains, 50);
   EXPECT_GE(seen.pool_bound, 50);
+  EXPECT_GE(seen.hits, 500);
+  EXPECT_GE(seen.partial_hits, 300);
+  EXPECT_GE(seen.copies, 300);
+  EXPECT_GE(seen.merged, 100);
+  EXPECT_GE(seen.evicted, 5000);
+  EXPECT_GE(seen.bypasses, 500);
+  EXPECT_GE(seen.displacements, 300);
 }
 
 class Sim : public testing::TestWithParam<uint64_t> {};
@@ -59,6 +66,7 @@ TEST_P(Sim, HalfAMillionStepsKeepEveryRule) {
   EXPECT_GE(progress.steps, steps);
   std::printf("%lld steps, last seed %llu\n", static_cast<long long>(progress.steps),
               static_cast<unsigned long long>(progress.seed));
+  std::printf("%s\n", ToText(CoverageOf(progress)).c_str());
   if (steps >= kSteps / int64_t{kShards}) ExpectCoverage(CoverageOf(progress));
 }
 

@@ -38,8 +38,14 @@ SchedulerOptions Config::Options() const {
   options.max_waiting_tokens = max_waiting_tokens;
   options.max_queue_ns = max_queue_ns;
   options.prefix_cache = prefix_cache;
-  options.cache_hash_bits = cache_hash_bits;
-  options.queue.fcfs = true;
+  options.cache_hash_bits = hash_bits;
+  options.target_itl_ns = target_itl_ns;
+  options.queue = {
+      .fcfs = fcfs,
+      .ageing_ns = ageing_ns,
+      .max_bypasses = max_bypasses,
+      .max_preemptions = max_preemptions,
+      .tenant_weights = {static_cast<double>(weight_0), static_cast<double>(weight_1)}};
   return options;
 }
 
@@ -49,7 +55,8 @@ World::World(const Config& config)
       runner_(ModelOptions(config)),
       builder_(runner_.Limits()),
       holders_(static_cast<size_t>(config.num_blocks)),
-      writers_(static_cast<size_t>(config.num_blocks)) {}
+      copy_into_(static_cast<size_t>(config.num_blocks)),
+      blocks_(static_cast<size_t>(config.num_blocks)) {}
 
 void World::Fail(std::string_view what) {
   result_.problem = absl::StrCat("step ", result_.steps, ": ") + std::string(what);
@@ -74,7 +81,13 @@ Request World::MakeSimRequest(const Submit& submit) const {
   Request request = MakeRequest(submit.id, 1, submit.max_tokens);
   const int32_t shared = std::min(submit.shared, submit.prompt);
   request.prompt = RandomTokens(0xfa111e5u + static_cast<uint64_t>(submit.family), shared, kVocab);
-  const std::vector<TokenId> own = RandomTokens(submit.id, submit.prompt - shared, kVocab);
+  if (submit.follows > 0 && submit.follows < wholes_.size()) {
+    request.prompt = wholes_[submit.follows];
+    if (request.prompt.size() > static_cast<size_t>(submit.prompt))
+      request.prompt.resize(static_cast<size_t>(submit.prompt));
+  }
+  const std::vector<TokenId> own =
+      RandomTokens(submit.id, submit.prompt - static_cast<int32_t>(request.prompt.size()), kVocab);
   request.prompt.insert(request.prompt.end(), own.begin(), own.end());
   request.num_sequences = submit.n;
   request.priority = submit.priority;
@@ -142,6 +155,7 @@ void World::DoSubmit(const Submit& submit) {
   auto& shadow = live_.emplace_back(std::make_unique<ShadowRequest>());
   shadow->request = std::move(request);
   shadow->open = submit.n;
+  shadow->arrival = arrivals_++;
   started_ += submit.n;
   std::vector<SoloOutput> alone =
       RunAlone(shadow->request,
@@ -151,10 +165,13 @@ void World::DoSubmit(const Submit& submit) {
     ShadowSeq& seq = shadow->seqs.emplace_back();
     seq.id = {shadow->request.id, i};
     seq.owner = shadow.get();
+    seq.pinned = config_.max_preemptions == 0;
     seq.expected = std::move(alone[static_cast<size_t>(i)]);
     seq.whole = shadow->request.prompt;
     seq.whole.insert(seq.whole.end(), seq.expected.tokens.begin(), seq.expected.tokens.end());
   }
+  if (wholes_.size() <= submit.id) wholes_.resize(submit.id + 1);
+  wholes_[submit.id] = shadow->seqs.front().whole;
 }
 
 void World::DoAbort(uint32_t id, FinishReason reason) {
@@ -192,6 +209,11 @@ void World::Apply(const Op& op) {
         DoAbort(static_cast<uint32_t>(request->request.id), FinishReason::kShutdown);
       }
       break;
+    case OpKind::kEvict: {
+      auto& state = SchedulerTestPeer::Get(scheduler_);
+      state.cache.EnsureFree(std::min(op.blocks, state.pool.num_available()));
+      break;
+    }
     case OpKind::kStep:
       DoStep(op);
       break;
@@ -199,15 +221,16 @@ void World::Apply(const Op& op) {
   CheckWakeUp();
 }
 
-// S4: whoever is first of those that run advances by a token a step, and is passed at most once by
-// an earlier arrival that waited for blocks: so the work of all, twice, bounds the wait of the
-// last.
+// S4: whoever is first of those that run advances by a token a step. It loses its work only to one
+// of higher rank, and a bounded number of times: so the work of all, so many times, bounds the wait
+// of the last.
 void World::Settle() {
   int64_t work = 4;
   for (const auto& request : live_) {
     DoPause(static_cast<uint32_t>(request->request.id), false);
     for (const ShadowSeq& seq : request->seqs)
-      work += 2 * (static_cast<int64_t>(seq.whole.size()) + 1);
+
+      work += (2 + config_.max_preemptions) * (static_cast<int64_t>(seq.whole.size()) + 1);
   }
   for (int64_t step = 0; scheduler_.HasWork() && !failed(); ++step) {
     Require(step <= work, "S4: work is left, and no end in sight");

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,14 +81,35 @@ class World {
   // sim_order.cc
   void CheckAdmission(const StepPlan& plan);
   void CheckPreemption(const StepPlan& plan);
+  void CheckVictim(const ShadowSeq& victim, bool some_admitted);
+  void CheckNeeded(const StepPlan& plan);
+  void TakeLevels(const StepPlan& plan);
+  bool Outranks(const ShadowSeq& a, const ShadowSeq& b) const;
+  bool GoesBefore(const ShadowSeq& a, const ShadowSeq& b, int32_t top) const;
+  int32_t PriorityOf(const ShadowSeq& seq) const;
   void CheckProgress(const StepPlan& plan);
   // sim_blocks.cc
   void MoveTables(const StepPlan& plan);
-  void MoveTable(const StepPlan& plan, const PlannedSeq& planned, ShadowSeq& seq);
-  void MoveWriters(const StepPlan& plan);
-  void FollowReplacements();
+  void CopyContents(const StepPlan& plan);
+  // What a step does to one table: a planned one, or one that was admitted and got no tokens yet.
+  struct Move {
+    ShadowSeq* seq;
+    std::span<const BlockId> table;
+    int32_t computed;
+  };
+  void CollectMoves(const StepPlan& plan);
+  void CheckMove(const Move& move);
+  void LetGoOfTails(const StepPlan& plan);
+  void MoveTable(const Move& move);
+  void TakeFresh(const ShadowSeq& seq, BlockId id, int32_t copied);
+  void CheckShared(const ShadowSeq& seq, BlockId id);
+  void FillBlocks(const ShadowSeq& seq, int32_t end);
+  void TouchEqual(const ShadowSeq& seq);
+  void Taint(const ShadowSeq& seq);
+  void CheckMerged(ShadowSeq& seq);
+  ShadowBlock& BlockOf(BlockId id) { return blocks_[static_cast<size_t>(id)]; }
+  int32_t& HoldersOf(BlockId id) { return holders_[static_cast<size_t>(id)]; }
   void CheckHolders();
-  void CheckWithdrawn(const ShadowSeq& seq);
   void PoisonFreeBlocks();
 
   Config config_;
@@ -96,24 +118,24 @@ class World {
   BatchBuilder builder_;
   std::vector<std::unique_ptr<ShadowRequest>> live_;  // in order of arrival
   int64_t now_ = 1000;
+  int64_t arrivals_ = 0;
+  int32_t admitted_in_step_ = 0;
   Result result_;
 
   // Running totals, for the statistics.
   int64_t started_ = 0, finished_ = 0, preempted_ = 0;
-  int64_t prefill_rows_ = 0, recompute_rows_ = 0, decode_rows_ = 0;
   int64_t query_tokens_ = 0, hit_tokens_ = 0;
+  int64_t prefill_rows_ = 0, recompute_rows_ = 0, decode_rows_ = 0;
 
   // Storage of a step.
   std::vector<Sampled> sampled_;
   std::vector<TokenEvent> events_;
-  std::vector<int32_t> holders_;  // [blocks]
+  std::vector<int32_t> holders_;  // [blocks], by the tables of the shadow
+  std::vector<Move> moves_;
+  std::vector<BlockCopy> copy_into_;  // [blocks], of this step; 0 tokens: none
 
-  struct Writer {  // whose rows a block holds
-    RequestId request = RequestId::kNone;
-    CacheDomain domain;
-    bool bypass = false;
-  };
-  std::vector<Writer> writers_;  // [blocks]
+  std::vector<ShadowBlock> blocks_;           // [blocks]
+  std::vector<std::vector<TokenId>> wholes_;  // by request id: prompt and expected output
 };
 
 // Applies the operations and settles.
