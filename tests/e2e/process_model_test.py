@@ -1,4 +1,6 @@
 """The real process with the real model, driven by Python's gRPC, the command line and signals."""
+import os
+import re
 import shutil
 import signal
 import subprocess
@@ -81,6 +83,15 @@ class Serving(unittest.TestCase):
         self.assertEqual(get("requests_live"), 0)
         unknown = [v for k, v in m.items() if 'code="UNKNOWN"' in k]
         self.assertEqual(sum(unknown), 0)
+
+    def test_holds_no_more_memory_than_the_weights_and_the_plan_say(self):
+        in_threads([lambda i=i: self.server.text(chat(f"Story {i}", max_tokens=40)) for i in range(16)])
+        with open(f"/proc/{self.server.process.pid}/status", encoding="utf-8") as status:
+            held = {key: int(value.split()[0]) / 1024 for key, value in re.findall(r"^(\w+):\s+(\d+ kB)$", status.read(), re.M)}
+        kv = float(re.search(r"KV cache ([\d.]+) MiB", self.server.log()).group(1))
+        file = os.path.getsize(MODEL) / (1 << 20)
+        self.assertLessEqual(held["RssAnon"], 1.15 * file + kv + 64)
+        self.assertLess(held["RssFile"], 0.7 * file, "pages of the model file were not dropped")
 
     def test_exposes_metrics_that_promtool_accepts(self):
         body = self.server.http("/metrics")
