@@ -18,6 +18,7 @@
 #include "server/cli/bench_baseline.h"
 #include "server/cli/bench_engine.h"
 #include "server/cli/bench_itl.h"
+#include "server/cli/bench_shared_prefix.h"
 #include "server/cli/commands.h"
 
 // `quire bench`: the engine without gRPC, on random prompts. Every case runs `repetitions` times
@@ -35,6 +36,7 @@ struct BenchFlags {
   int32_t step_tokens = 128;
   int32_t repetitions = 3;
   std::string kv_dtype = "bf16";
+  int32_t shared_prefix = 0;
   bool json = false;
   BaselineOptions baseline;
   ItlBenchOptions itl;
@@ -67,6 +69,10 @@ void AddFlags(CLI::App& app, BenchFlags* flags) {
       ->check(CLI::Range(1, 1023));
   app.add_option("--itl-prompt-tokens", flags->itl.prompt_tokens, "the prompt of that case")
       ->check(tokens);
+  app.add_option("--shared-prefix", flags->shared_prefix,
+                 "also decode the largest batch over one prefix of this many tokens, and beside "
+                 "it as many streams that share nothing; 0 = not")
+      ->check(CLI::Range(0, 1 << 20));
   app.add_option("--baseline", flags->baseline.other,
                  "executable of another build: run both in turns and compare");
   app.add_option("--tolerance", flags->baseline.tolerance,
@@ -191,6 +197,23 @@ int64_t PeakRssBytes() {
   return getrusage(RUSAGE_SELF, &usage) == 0 ? int64_t{usage.ru_maxrss} * 1024 : 0;
 }
 
+SharedPrefixCase SharedPrefixOf(const BenchFlags& flags) {
+  return {.batch = std::ranges::max(flags.batches), .prefix_tokens = flags.shared_prefix};
+}
+
+Json SharedPrefixJson(const SharedPrefixCase& shape, const SharedPrefixResult& result) {
+  return {{"batch", shape.batch},
+          {"prefix", shape.prefix_tokens},
+          {"tail", shape.tail_tokens},
+          {"gen", shape.output_tokens},
+          {"shared_tok_s", result.shared_tok_s},
+          {"apart_tok_s", result.apart_tok_s},
+          {"first_token_ms",
+           {{"apart", 1e3 * result.apart_first_s},
+            {"shared", 1e3 * result.shared_first_s},
+            {"tail_alone", 1e3 * result.tail_first_s}}}};
+}
+
 BenchEngineOptions EngineOptions(const BenchFlags& flags) {
   const int32_t most = std::ranges::max(flags.batches);
   BenchEngineOptions options;
@@ -198,6 +221,12 @@ BenchEngineOptions EngineOptions(const BenchFlags& flags) {
   options.max_seqs = most;
   options.num_blocks = std::max(most * BlocksFor(flags.prompt_tokens + flags.output_tokens + 1),
                                 BlocksFor(flags.prefill_tokens + 1));
+  if (flags.shared_prefix > 0) {
+    const SharedPrefixCase shape = SharedPrefixOf(flags);
+    options.num_blocks =
+        std::max(options.num_blocks,
+                 most * BlocksFor(shape.prompt_tokens() + shape.output_tokens + 1));
+  }
   for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
     if (flags.kv_dtype == KvDTypeName(dtype)) options.kv_dtype = dtype;
   }
@@ -214,7 +243,11 @@ ItlBenchOptions ItlOptions(const BenchFlags& flags) {
 int64_t LongestSequence(const BenchFlags& flags) {
   const int64_t itl =
       flags.itl.target_itl_ms > 0 ? flags.prompt_tokens + flags.itl.prompt_tokens : 0;
-  return std::max<int64_t>({flags.prompt_tokens + flags.output_tokens, flags.prefill_tokens, itl});
+  const SharedPrefixCase shared = SharedPrefixOf(flags);
+  const int64_t prefix =
+      flags.shared_prefix > 0 ? shared.prompt_tokens() + shared.output_tokens : 0;
+  return std::max<int64_t>(
+      {flags.prompt_tokens + flags.output_tokens, flags.prefill_tokens, itl, prefix});
 }
 
 std::vector<BenchCase> RunCases(const BenchFlags& flags, BenchEngine& engine) {
@@ -271,6 +304,8 @@ absl::Status Bench(const BenchFlags& flags) {
   if (flags.itl.target_itl_ms > 0) {
     ASSIGN_OR_RETURN(itl, BenchItl(model, &pool, EngineOptions(flags), ItlOptions(flags)));
   }
+  SharedPrefixResult shared;
+  if (flags.shared_prefix > 0) shared = MeasureSharedPrefix(*engine, SharedPrefixOf(flags));
   const int64_t peak_rss = PeakRssBytes();  // before the probe takes its buffer
   ASSIGN_OR_RETURN(HostProbe probe, HostProbe::Create(&pool, {}));
   const ProbeResult host = probe.Run();
@@ -282,6 +317,10 @@ absl::Status Bench(const BenchFlags& flags) {
   result["load_s"] = load_s;
   result["peak_rss_bytes"] = peak_rss;
   if (!itl.is_null()) result["itl_beside_prompt"] = itl;
+  if (flags.shared_prefix > 0) {
+    result["shared_prefix_ratio"] = shared.ratio();
+    result["shared_prefix"] = SharedPrefixJson(SharedPrefixOf(flags), shared);
+  }
   result["cases"] = Json::array();
   for (const BenchCase& c : cases) result["cases"].push_back(CaseJson(c, model, host.dram_gbps));
   std::printf("%s\n", result.dump().c_str());

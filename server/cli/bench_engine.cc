@@ -49,12 +49,21 @@ BenchEngine::BenchEngine(const LoadedModel& model, WorkerPool* pool,
       sampled_(static_cast<size_t>(options.max_seqs)),
       random_(options.seed) {}
 
+TokenId BenchEngine::RandomToken() {
+  return TokenId{static_cast<int32_t>(random_() % model_.config.vocab_size)};
+}
+
+void BenchEngine::SharePrefix(int32_t tokens) {
+  prefix_.clear();
+  for (int32_t i = 0; i < tokens; ++i) prefix_.push_back(RandomToken());
+}
+
 RequestId BenchEngine::Submit(int32_t prompt_tokens, int32_t max_tokens) {
   Request request;
   request.id = RequestId{next_id_++};
-  for (int32_t i = 0; i < prompt_tokens; ++i) {
-    request.prompt.push_back(TokenId{static_cast<int32_t>(random_() % model_.config.vocab_size)});
-  }
+  request.prompt = prefix_;
+  while (static_cast<int32_t>(request.prompt.size()) < prompt_tokens)
+    request.prompt.push_back(RandomToken());
   request.sampling.temperature = 0;
   request.stop.max_tokens = max_tokens;
   request.stop.ignore_eos = true;

@@ -54,6 +54,9 @@ class BenchEngine {
                                                              WorkerPool* pool,
                                                              const BenchEngineOptions& options);
 
+  // From now on prompts begin with the same `tokens` random tokens; 0: with none. They must be
+  // shorter than the prompts.
+  void SharePrefix(int32_t tokens);
   // One prompt, from its arrival to its first token.
   BenchTiming Prefill(int32_t prompt_tokens);
   // `batch` prompts first, then `output_tokens` steps of all of them together, which alone are
@@ -65,6 +68,7 @@ class BenchEngine {
  private:
   BenchEngine(const LoadedModel& model, WorkerPool* pool, const BenchEngineOptions& options,
               std::unique_ptr<CpuModelRunner> runner);
+  TokenId RandomToken();
   RequestId Submit(int32_t prompt_tokens, int32_t max_tokens);
   void StartAll(int32_t streams, int32_t prompt_tokens, int32_t max_tokens);
   void Step(BenchTiming* timing);
@@ -77,6 +81,7 @@ class BenchEngine {
   std::vector<Sampled> sampled_;
   std::vector<TokenEvent> events_;
   std::mt19937_64 random_;
+  std::vector<TokenId> prefix_;  // of every prompt
   uint64_t next_id_ = 1;
 };
 

@@ -42,6 +42,15 @@ fixed, target = json.loads(run.stdout.splitlines()[-1])['itl_beside_prompt']
 assert (fixed['target_itl_ms'], target['target_itl_ms']) == (0, 0.001), (fixed, target)
 for case in (fixed, target):
     assert 0 < case['itl_ms']['p50'] <= case['itl_ms']['p99'] <= case['itl_ms']['max'] and case['prompt_tps'] > 0, case
+# Streams over one prefix beside streams that share nothing.
+run = subprocess.run([quire, 'bench', '--model', model, '--threads', '1', '--prompt-tokens', '9', '--output-tokens', '5',
+                      '--batch', '2', '--prefill-tokens', '0', '--repetitions', '1', '--shared-prefix', '100'],
+                     stdout=subprocess.PIPE, text=True, check=True)
+result = json.loads(run.stdout.splitlines()[-1])
+shared = result['shared_prefix']
+assert (shared['batch'], shared['prefix']) == (2, 100), shared
+assert abs(result['shared_prefix_ratio'] * shared['apart_tok_s'] / shared['shared_tok_s'] - 1) < 1e-9, result
+assert all(ms > 0 for ms in shared['first_token_ms'].values()), shared
 
 # Against another build: itself is fast enough, an imaginary one that is 1000 times as fast is not.
 small = ['bench', '--model', model, '--threads', '1', '--prompt-tokens', '9', '--output-tokens', '5', '--batch', '1',
