@@ -100,6 +100,26 @@ TEST(SchedulerOrder, APromptInProgressYieldsTheBudgetToHigherPriority) {
       << "2 is of higher rank, 1 gets what it leaves";
 }
 
+TEST(SchedulerOrder, APromptInProgressAgesToo) {
+  StepDriverOptions options = Options(40, 8);
+  options.scheduler.queue.ageing_ns = 10;
+  StepDriver driver(options);
+  Request low = MakeRequest(1, 900, 2);
+  low.arrival = At(1);
+  Add(driver, low);
+  driver.Step(At(1));
+  int64_t now = 2;
+  for (uint64_t id = 2; driver.output(1).tokens.empty() && now < 500; ++now) {
+    while (driver.scheduler().Stats().running + driver.scheduler().Stats().waiting < 4) {
+      Request urgent = MakeRequest(id++, 128, 1);
+      urgent.arrival = At(now);
+      Add(driver, urgent, {.priority = 1});
+    }
+    driver.Step(At(now));
+  }
+  EXPECT_LE(now, 1 + 10 + 900 / 128 + 4) << "urgent prompts took the whole budget for ever";
+}
+
 TEST(SchedulerOrder, EqualPriorityDisplacesNobody) {
   StepDriver driver(Options(16, 2));
   for (uint64_t id = 1; id <= 2; ++id) Add(driver, MakeRequest(id, 10, 50), {.priority = 4});
@@ -163,6 +183,20 @@ TEST(SchedulerOrder, ADisplacedRequestNeverTakesItBack) {
   EXPECT_EQ(driver.output(1).preemptions, 1);
   driver.RunUntilIdle();
   EXPECT_EQ(driver.output(1).tokens, Alone(MakeRequest(1, 100, 100)));
+}
+
+// Without a block to spare it would come back at once, and lose everything again when the first
+// grows.
+TEST(SchedulerOrder, ADisplacedRequestComesBackWhenThereIsABlockToSpare) {
+  StepDriverOptions options = Options(5);
+  options.scheduler.step_tokens = 256;
+  StepDriver driver(options);
+  Add(driver, MakeRequest(1, 120, 100));
+  Add(driver, MakeRequest(2, 10, 14));
+  Add(driver, MakeRequest(3, 62, 100));
+  driver.RunUntilIdle();
+  EXPECT_EQ(driver.output(3).preemptions, 1);
+  EXPECT_EQ(driver.output(3).tokens, Alone(MakeRequest(3, 62, 100)));
 }
 
 TEST(SchedulerOrder, PreemptionsOfARequestAreBounded) {
