@@ -17,6 +17,7 @@
 #include "runtime/probe/host_probe.h"
 #include "server/cli/bench_baseline.h"
 #include "server/cli/bench_engine.h"
+#include "server/cli/bench_fit.h"
 #include "server/cli/bench_itl.h"
 #include "server/cli/bench_shared_prefix.h"
 #include "server/cli/commands.h"
@@ -38,6 +39,7 @@ struct BenchFlags {
   std::string kv_dtype = "bf16";
   int32_t shared_prefix = 0;
   bool json = false;
+  std::string fit_cost;
   BaselineOptions baseline;
   ItlBenchOptions itl;
 };
@@ -78,6 +80,10 @@ void AddFlags(CLI::App& app, BenchFlags* flags) {
   app.add_option("--tolerance", flags->baseline.tolerance,
                  "exit 1 if slower than the baseline by more than this part")
       ->check(CLI::Range(0.0, 1.0));
+  app.add_option(
+      "--fit-cost", flags->fit_cost,
+      "measure steps of many shapes instead and write their fitted cost to this file, for "
+      "`quire simulate`; --step-tokens is the largest step");
   app.add_flag("--json", flags->json, "accepted for clarity: JSON is the only form of the result");
 }
 
@@ -214,6 +220,13 @@ Json SharedPrefixJson(const SharedPrefixCase& shape, const SharedPrefixResult& r
             {"tail_alone", 1e3 * result.tail_first_s}}}};
 }
 
+KvDType DTypeOf(const BenchFlags& flags) {
+  for (KvDType dtype : {KvDType::kF32, KvDType::kInt8, KvDType::kInt16}) {
+    if (flags.kv_dtype == KvDTypeName(dtype)) return dtype;
+  }
+  return KvDType::kBF16;
+}
+
 BenchEngineOptions EngineOptions(const BenchFlags& flags) {
   const int32_t most = std::ranges::max(flags.batches);
   BenchEngineOptions options;
@@ -227,9 +240,7 @@ BenchEngineOptions EngineOptions(const BenchFlags& flags) {
         std::max(options.num_blocks,
                  most * BlocksFor(shape.prompt_tokens() + shape.output_tokens + 1));
   }
-  for (KvDType dtype : {KvDType::kF32, KvDType::kBF16, KvDType::kInt8, KvDType::kInt16}) {
-    if (flags.kv_dtype == KvDTypeName(dtype)) options.kv_dtype = dtype;
-  }
+  options.kv_dtype = DTypeOf(flags);
   return options;
 }
 
@@ -290,6 +301,15 @@ absl::Status Bench(const BenchFlags& flags) {
   ASSIGN_OR_RETURN(const LoadedModel model,
                    LoadModel(flags.model, {.pool = &pool, .progress = nullptr}));
   pool.PinOwner();
+  if (!flags.fit_cost.empty()) {
+    return FitStepCost(model, &pool,
+                       {.model_path = flags.model,
+                        .out_path = flags.fit_cost,
+                        .threads = threads,
+                        .grid = {.step_tokens = flags.step_tokens,
+                                 .passes = flags.repetitions,
+                                 .kv_dtype = DTypeOf(flags)}});
+  }
   const int64_t needed = LongestSequence(flags) + 1;
   if (needed > model.config.context_tokens) {
     return absl::InvalidArgumentError(absl::StrCat("the model's context is ",

@@ -21,6 +21,7 @@ constexpr Command kCommands[] = {
     {"healthcheck", RunHealthcheck, "ask a server whether it serves"},
     {"inspect", RunInspect, "describe a model file"},
     {"bench", RunBench, "measure the engine"},
+    {"simulate", RunSimulate, "predict latency and capacity under a trace"},
 };
 
 void PrintHelp(std::FILE* out) {

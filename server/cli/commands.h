@@ -29,6 +29,7 @@ int RunChat(const Args& args);
 int RunHealthcheck(const Args& args);
 int RunInspect(const Args& args);
 int RunBench(const Args& args);
+int RunSimulate(const Args& args);
 
 // Finds the command in argv and runs it; also --version and --help.
 int RunCommandLine(int argc, char** argv);
