@@ -13,9 +13,9 @@ namespace {
 
 enum Stream : uint64_t { kGap, kTenant, kPrompt, kPromptToo, kOutput, kOutputToo, kShares, kWhich };
 
-size_t TenantOf(const std::vector<TenantShare>& tenants, double u) {
+size_t TenantOf(const std::vector<TenantTraffic>& tenants, double u) {
   double total = 0;
-  for (const TenantShare& t : tenants) total += t.share;
+  for (const TenantTraffic& t : tenants) total += t.share;
   double reach = 0;
   for (size_t i = 0; i < tenants.size(); ++i) {
     reach += tenants[i].share;
@@ -33,7 +33,7 @@ absl::StatusOr<Trace> GenerateArrivals(const ArrivalOptions& options) {
                                                      options.seconds, " s are more than ",
                                                      kMaxGenerated, " requests"));
   }
-  std::vector<TenantShare> tenants = options.tenants;
+  std::vector<TenantTraffic> tenants = options.tenants;
   if (tenants.empty()) tenants.push_back({.name = "default"});
   Trace trace;
   for (size_t t = 0; t < tenants.size(); ++t) {

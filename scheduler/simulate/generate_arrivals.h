@@ -12,7 +12,7 @@
 
 namespace quire {
 
-struct TenantShare {
+struct TenantTraffic {
   std::string name;
   double share = 1;  // of the requests, relative to the others'
   int32_t priority = 0;
@@ -24,7 +24,7 @@ struct ArrivalOptions {
   uint64_t seed = 1;
   LengthDistribution prompt_tokens, output_tokens;
   int32_t max_total_tokens = 1 << 20;  // prompts are cut so that prompt and output fit
-  std::vector<TenantShare> tenants;    // empty: one, "default"
+  std::vector<TenantTraffic> tenants;  // empty: one, "default"
   int32_t prefixes = 0;                // how many each tenant has; 0 = none
   int32_t prefix_tokens = 0;           // of each, in front of the drawn prompt
   double prefix_share = 1;             // part of the requests that begin with one

@@ -19,7 +19,7 @@ struct LoadSample {
 
 class Timeline {
  public:
-  Timeline() : Timeline(512, 10'000'000) {}
+  Timeline() : Timeline(192, 10'000'000) {}
   // At most `max_bins` bins (even), of `bin_ns` at first.
   Timeline(int32_t max_bins, int64_t bin_ns);
 

@@ -31,14 +31,14 @@ bool IsTenant(std::string_view name) {
 }
 
 // "a=3,b=1:5": shares of the requests, and priorities.
-absl::StatusOr<std::vector<TenantShare>> ParseTenants(const std::string& text) {
-  std::vector<TenantShare> tenants;
+absl::StatusOr<std::vector<TenantTraffic>> ParseTenants(const std::string& text) {
+  std::vector<TenantTraffic> tenants;
   if (text.empty()) return tenants;
   std::vector<std::string_view> items, parts, numbers;
   SplitFields(text, ',', &items);
   for (const std::string_view item : items) {
     SplitFields(item, '=', &parts);
-    TenantShare tenant{.name = std::string(parts[0])};
+    TenantTraffic tenant{.name = std::string(parts[0])};
     bool good = parts.size() == 2 && IsTenant(parts[0]) && tenants.size() < 256;
     if (good) {
       SplitFields(parts[1], ':', &numbers);
@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<TenantShare>> ParseTenants(const std::string& text) {
                  "', wanted NAME=SHARE or NAME=SHARE:PRIORITY with NAME of 1..48 a-z 0-9 _ -, "
                  "SHARE above 0, PRIORITY -10..10");
     }
-    if (std::ranges::find(tenants, tenant.name, &TenantShare::name) != tenants.end()) {
+    if (std::ranges::find(tenants, tenant.name, &TenantTraffic::name) != tenants.end()) {
       return Bad("--tenants: '", tenant.name, "' is named twice");
     }
     tenants.push_back(tenant);

@@ -65,8 +65,8 @@ TEST(ShapeReader, CountsSharedWholeChunksOnce) {
   std::vector<int32_t> table = Blocks(0, 6), other = Blocks(0, 6);
   other[5] = 7;
   Batch batch;
-  batch.Add(1, 6 * 64, table);   // one whole chunk of 256 tokens, and the rest
-  batch.Add(1, 6 * 64, other);   // shares five blocks: one chunk counts
+  batch.Add(1, 6 * 64, table);      // one whole chunk of 256 tokens, and the rest
+  batch.Add(1, 6 * 64, other);      // shares five blocks: one chunk counts
   batch.Add(1, 256, Blocks(0, 4));  // its own row is in the chunk: nothing is shared as a whole
   ShapeReader reader(8);
   for (int step = 0; step < 2; ++step) {
