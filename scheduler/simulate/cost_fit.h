@@ -12,7 +12,7 @@
 namespace quire {
 
 struct CostPoint {
-  StepShape shape;
+  BatchShape shape;
   double seconds = 0;  // measured, > 0
 };
 

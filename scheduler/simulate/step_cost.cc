@@ -13,7 +13,7 @@ double Between(int32_t rows, int32_t low, int32_t high) {
 
 }  // namespace
 
-CostTerms TermsOf(const StepShape& shape) {
+CostTerms TermsOf(const BatchShape& shape) {
   CostTerms terms{};
   const auto set = [&](CostTerm term, double value) { terms[static_cast<size_t>(term)] = value; };
   set(CostTerm::kStep, 1);
@@ -31,7 +31,7 @@ CostTerms TermsOf(const StepShape& shape) {
   return terms;
 }
 
-double CostModel::Seconds(const StepShape& shape) const {
+double CostModel::Seconds(const BatchShape& shape) const {
   const CostTerms terms = TermsOf(shape);
   double sum = 0;
   for (size_t i = 0; i < terms.size(); ++i) sum += seconds[i] * terms[i];
@@ -53,9 +53,9 @@ int64_t ShapeReader::SharedTokens(const StepBatch& batch, const SeqSpan& seq) {
   return shared;
 }
 
-StepShape ShapeReader::Read(const StepBatch& batch) {
+BatchShape ShapeReader::Read(const StepBatch& batch) {
   ++batch_number_;
-  StepShape shape;
+  BatchShape shape;
   shape.rows = static_cast<int32_t>(batch.tokens.size());
   shape.sequences = static_cast<int32_t>(batch.seqs.size());
   shape.draws = batch.logits_rows;

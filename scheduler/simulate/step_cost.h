@@ -12,7 +12,7 @@
 
 namespace quire {
 
-struct StepShape {
+struct BatchShape {
   int32_t rows = 0, sequences = 0, draws = 0;  // draws: logits rows
   int64_t decode_kv = 0;                       // tokens seen by one-row sequences, summed
   int64_t decode_kv_read = 0;  // of these, leading chunks that several of them share counted once
@@ -42,19 +42,19 @@ inline constexpr std::array<std::string_view, 12> kCostTermNames = {
 
 using CostTerms = std::array<double, kCostTermNames.size()>;
 
-CostTerms TermsOf(const StepShape& shape);
+CostTerms TermsOf(const BatchShape& shape);
 
 struct CostModel {
   CostTerms seconds{};  // per unit of each term, >= 0
 
-  double Seconds(const StepShape& shape) const;
+  double Seconds(const BatchShape& shape) const;
 };
 
 class ShapeReader {
  public:
   explicit ShapeReader(int32_t num_blocks) : seen_(static_cast<size_t>(num_blocks)) {}
 
-  StepShape Read(const StepBatch& batch);
+  BatchShape Read(const StepBatch& batch);
 
  private:
   int64_t SharedTokens(const StepBatch& batch, const SeqSpan& seq);

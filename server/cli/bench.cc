@@ -236,9 +236,8 @@ BenchEngineOptions EngineOptions(const BenchFlags& flags) {
                                 BlocksFor(flags.prefill_tokens + 1));
   if (flags.shared_prefix > 0) {
     const SharedPrefixCase shape = SharedPrefixOf(flags);
-    options.num_blocks =
-        std::max(options.num_blocks,
-                 most * BlocksFor(shape.prompt_tokens() + shape.output_tokens + 1));
+    options.num_blocks = std::max(
+        options.num_blocks, most * BlocksFor(shape.prompt_tokens() + shape.output_tokens + 1));
   }
   options.kv_dtype = DTypeOf(flags);
   return options;

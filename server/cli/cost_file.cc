@@ -18,7 +18,7 @@ constexpr const char* kKind = "quire-step-cost";
 constexpr int kVersionOfFile = 1;
 
 Json PointJson(const CostPoint& point, const CostModel& model) {
-  const StepShape& s = point.shape;
+  const BatchShape& s = point.shape;
   return {{"rows", s.rows},
           {"sequences", s.sequences},
           {"draws", s.draws},

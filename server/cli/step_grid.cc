@@ -56,7 +56,7 @@ std::vector<GridShape> Shapes(const GridOptions& options, int32_t context) {
     all.push_back({.decodes = decodes, .decode_past = 1700, .shared_past = 1536});
   }
   std::erase_if(all, [&](const GridShape& s) {
-    return s.decodes + s.prompt_rows > options.step_tokens ||
+    return s.prompt_rows < 0 || s.decodes + s.prompt_rows > options.step_tokens ||
            s.decodes + (s.prompt_rows > 0) > options.max_seqs ||
            KvTokens(s) > options.max_kv_tokens || s.decode_past >= context ||
            s.prompt_past + s.prompt_rows > context || (s.decodes > 0 && s.prompt_rows == 1);

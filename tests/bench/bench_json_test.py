@@ -76,6 +76,27 @@ with tempfile.TemporaryDirectory() as folder:
     assert against(fast, 0.1) == (78, '')
 assert against(quire + '.not-there', 0.1) == (78, '')
 
+# The fitted cost of a step: a file whose points add up, and which `quire simulate` takes.
+with tempfile.TemporaryDirectory() as folder:
+    file = pathlib.Path(folder) / 'cost.json'
+    subprocess.run([quire, 'bench', '--model', model, '--threads', '1', '--step-tokens', '32', '--repetitions', '1',
+                    '--fit-cost', file], stderr=subprocess.DEVNULL, check=True)
+    cost = json.loads(file.read_text())
+    assert cost['kind'] == 'quire-step-cost' and cost['threads'] == 1 and cost['kv_dtype'] == 'bf16', cost
+    assert all(c >= 0 for c in cost['microseconds'].values()) and sum(cost['microseconds'].values()) > 0, cost
+    assert cost['relative_error']['points'] == len(cost['points']) > 20, cost['relative_error']
+    for point in cost['points']:
+        assert 0 < point['rows'] <= 32 and point['measured_us'] > 0 and point['predicted_us'] >= 0, point
+    assert any(p['prefill_pairs'] > 0 and p['decode_kv'] > 0 for p in cost['points']), 'no mixed step'
+    worst = max(abs(p['predicted_us'] / p['measured_us'] - 1) for p in cost['points'])
+    assert abs(worst - cost['relative_error']['max']) < 0.05, (worst, cost['relative_error'])
+    out = subprocess.run([quire, 'simulate', '--cost', file, '--rate', '1', '--duration', '5', '--json'],
+                         stdout=subprocess.PIPE, check=True, text=True).stdout
+    assert json.loads(out)['cost']['threads'] == 1, out
+    code = subprocess.run([quire, 'bench', '--model', model, '--repetitions', '1', '--fit-cost', folder],
+                          stderr=subprocess.DEVNULL).returncode
+    assert code == 78, code
+
 for bad in (['--tolerance', '2'], ['--batch', '0'], ['--kv-dtype', 'int3'], ['--threads', 'many']):
     code = subprocess.run([quire, 'bench', '--model', model, *bad], stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL).returncode

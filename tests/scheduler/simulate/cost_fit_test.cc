@@ -9,8 +9,8 @@
 namespace quire {
 namespace {
 
-StepShape RandomShape(TestRandom& random) {
-  StepShape s;
+BatchShape RandomShape(TestRandom& random) {
+  BatchShape s;
   const int32_t decodes = random.Between(0, 64);
   const int32_t prompt = decodes == 0 || random.Chance(50) ? random.Between(2, 128) : 0;
   s.rows = decodes + prompt;
@@ -35,7 +35,7 @@ TEST(FitCost, RecoversPlantedCoefficients) {
   TestRandom random(7);
   std::vector<CostPoint> points;
   for (int i = 0; i < 400; ++i) {
-    const StepShape shape = RandomShape(random);
+    const BatchShape shape = RandomShape(random);
     points.push_back({.shape = shape, .seconds = Planted().Seconds(shape)});
   }
   const absl::StatusOr<CostFit> fit = FitCost(points);
@@ -50,14 +50,14 @@ TEST(FitCost, AveragesNoiseOut) {
   TestRandom random(8);
   std::vector<CostPoint> points;
   for (int i = 0; i < 2000; ++i) {
-    const StepShape shape = RandomShape(random);
+    const BatchShape shape = RandomShape(random);
     const double noise = 0.8 + 0.4 * random.Unit();
     points.push_back({.shape = shape, .seconds = Planted().Seconds(shape) * noise});
   }
   const absl::StatusOr<CostFit> fit = FitCost(points);
   ASSERT_TRUE(fit.ok()) << fit.status();
   for (int i = 0; i < 100; ++i) {
-    const StepShape shape = RandomShape(random);
+    const BatchShape shape = RandomShape(random);
     EXPECT_NEAR(fit->model.Seconds(shape) / Planted().Seconds(shape), 1, 0.06);
   }
   EXPECT_GT(fit->p90_error, fit->p50_error);

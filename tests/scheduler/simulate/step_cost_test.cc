@@ -51,7 +51,7 @@ TEST(ShapeReader, CountsRowsAndWhatTheySee) {
   batch.Add(1, 64, {2});
   batch.Add(3, 10, {3}, 0);
   ShapeReader reader(8);
-  const StepShape shape = reader.Read(batch.Get());
+  const BatchShape shape = reader.Read(batch.Get());
   EXPECT_EQ(shape.rows, 5);
   EXPECT_EQ(shape.sequences, 3);
   EXPECT_EQ(shape.draws, 2);
@@ -70,7 +70,7 @@ TEST(ShapeReader, CountsSharedWholeChunksOnce) {
   batch.Add(1, 256, Blocks(0, 4));  // its own row is in the chunk: nothing is shared as a whole
   ShapeReader reader(8);
   for (int step = 0; step < 2; ++step) {
-    const StepShape shape = reader.Read(batch.Get());
+    const BatchShape shape = reader.Read(batch.Get());
     EXPECT_EQ(shape.decode_kv, 6 * 64 + 6 * 64 + 256);
     EXPECT_EQ(shape.decode_kv_read, 6 * 64 + 2 * 64 + 256);
   }
