@@ -1,6 +1,8 @@
 #include "scheduler/block_pool.h"
 
 #include "absl/log/check.h"
+#include "runtime/base/status_macros.h"
+#include "scheduler/audit.h"
 
 // A block is in one of the lists exactly when its count is 0. The lists are circular through their
 // sentinels, so that unlinking from the middle (a cached block that is found again) and appending
@@ -72,26 +74,31 @@ void BlockPool::Append(int32_t index) {
   ++(node.findable ? num_cached_ : num_free_);
 }
 
-int32_t BlockPool::CheckList(int32_t sentinel, bool findable) const {
+absl::Status BlockPool::AuditList(int32_t sentinel, bool findable, int32_t counted) const {
   int32_t listed = 0;
   for (int32_t i = nodes_[sentinel].next; i != sentinel; i = nodes_[i].next) {
-    CHECK_EQ(nodes_[i].refs, 0) << "held block " << i << " is in a list";
-    CHECK_EQ(nodes_[i].findable, findable) << "block " << i << " is in the other's list";
-    CHECK_EQ(nodes_[nodes_[i].next].prev, i);
-    CHECK_LT(listed++, total()) << "a list has a cycle";
+    AUDIT(nodes_[i].refs == 0, "held block ", i, " is in a list");
+    AUDIT(nodes_[i].findable == findable, "block ", i, " is in the other's list");
+    AUDIT(nodes_[nodes_[i].next].prev == i, "a list is torn at ", i);
+    AUDIT(listed++ < total(), "a list has a cycle");
   }
-  return listed;
+  AUDIT(listed == counted, "listed ", listed, ", counted ", counted);
+  return absl::OkStatus();
 }
 
-void BlockPool::CheckInvariants() const {
-  CHECK_EQ(CheckList(free_list(), false), num_free_);
-  CHECK_EQ(CheckList(cached_list(), true), num_cached_);
+absl::Status BlockPool::Audit() const {
+  RETURN_IF_ERROR(AuditList(free_list(), false, num_free_));
+  RETURN_IF_ERROR(AuditList(cached_list(), true, num_cached_));
   int32_t held = 0;
   for (int32_t i = 0; i < total(); ++i) {
-    CHECK_GE(nodes_[i].refs, 0);
+    AUDIT(nodes_[i].refs >= 0, "block ", i);
     held += nodes_[i].refs > 0;
   }
-  CHECK_EQ(held + num_available(), total());
+  AUDIT(held + num_available() == total(), "held ", held, ", others ", num_available(), ", of ",
+        total());
+  return absl::OkStatus();
 }
+
+void BlockPool::CheckInvariants() const { CHECK_OK(Audit()); }
 
 }  // namespace quire

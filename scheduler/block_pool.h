@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "runtime/base/ids.h"
 
 namespace quire {
@@ -30,7 +31,8 @@ class BlockPool {
   // The cached block that was used least recently; num_cached() >= 1.
   BlockId OldestCached() const;
 
-  void CheckInvariants() const;
+  absl::Status Audit() const;    // INTERNAL: what does not balance
+  void CheckInvariants() const;  // dies of it
 
  private:
   struct Node {  // prev and next link one of two circular lists through its sentinel
@@ -43,7 +45,7 @@ class BlockPool {
   int32_t cached_list() const { return total() + 1; }
   void Unlink(int32_t index);
   void Append(int32_t index);
-  int32_t CheckList(int32_t sentinel, bool findable) const;
+  absl::Status AuditList(int32_t sentinel, bool findable, int32_t counted) const;
 
   std::vector<Node> nodes_;  // of the blocks, then the two sentinels
   int32_t num_free_ = 0, num_cached_ = 0;

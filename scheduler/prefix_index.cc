@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/log/check.h"
+#include "runtime/base/status_macros.h"
+#include "scheduler/audit.h"
 
 namespace quire {
 namespace {
@@ -188,40 +190,44 @@ void PrefixIndex::Withdraw(BlockId block) {
   }
 }
 
-void PrefixIndex::CheckInvariants() const {
+absl::Status PrefixIndex::Audit() const {
   int32_t count = 0, listed = 0, hashed = 0, full = 0;
-  const auto check_list = [&](int32_t first, int32_t parent) {
+  const auto audit_list = [&](int32_t first, int32_t parent) -> absl::Status {
     int32_t previous = kNil;
     for (int32_t i = first; i != kNil; i = nodes_[static_cast<size_t>(i)].next_sibling) {
-      CHECK_EQ(nodes_[static_cast<size_t>(i)].parent, parent) << "node " << i;
-      CHECK_EQ(nodes_[static_cast<size_t>(i)].prev_sibling, std::exchange(previous, i));
-      CHECK_LT(listed++, pool_.total()) << "a list of siblings has a cycle";
+      AUDIT(nodes_[static_cast<size_t>(i)].parent == parent, "node ", i);
+      AUDIT(nodes_[static_cast<size_t>(i)].prev_sibling == std::exchange(previous, i), "node ", i);
+      AUDIT(listed++ < pool_.total(), "a list of siblings has a cycle");
     }
+    return absl::OkStatus();
   };
   for (int32_t i = 0; i < pool_.total(); ++i) {
     const Node& node = nodes_[static_cast<size_t>(i)];
-    CHECK_EQ(pool_.findable(BlockId{i}), node.count > 0) << "block " << i;
+    AUDIT(pool_.findable(BlockId{i}) == (node.count > 0), "block ", i);
     if (node.count == 0) continue;
     ++count;
     if (node.parent != kNil) {
       const Node& parent = nodes_[static_cast<size_t>(node.parent)];
-      CHECK_EQ(parent.count, kBlockTokens) << "node " << i << " follows what is not full, or gone";
-      CHECK(parent.scope == node.scope) << "node " << i << " follows one of another scope";
+      AUDIT(parent.count == kBlockTokens, "node ", i, " follows what is not full, or gone");
+      AUDIT(parent.scope == node.scope, "node ", i, " follows one of another scope");
     }
-    CHECK(node.first_child == kNil || node.count == kBlockTokens);
-    check_list(node.first_child, i);
+    AUDIT(node.first_child == kNil || node.count == kBlockTokens, "node ", i);
+    RETURN_IF_ERROR(audit_list(node.first_child, i));
     if (node.count < kBlockTokens) continue;
     ++full;
-    CHECK_EQ(node.hash, Hash(node.parent, node.scope, TokensOf(i)));
-    CHECK_EQ(FindFull(node.parent, node.scope, TokensOf(i)), i) << "not found, or known twice";
+    AUDIT(node.hash == Hash(node.parent, node.scope, TokensOf(i)), "node ", i);
+    AUDIT(FindFull(node.parent, node.scope, TokensOf(i)) == i, i, " is not found, or known twice");
   }
-  for (const int32_t root : roots_) check_list(root, kNil);
+  for (const int32_t root : roots_) RETURN_IF_ERROR(audit_list(root, kNil));
   for (int32_t i : buckets_) {
     for (; i != kNil; i = nodes_[static_cast<size_t>(i)].next_in_bucket) ++hashed;
   }
-  CHECK_EQ(count, size_);
-  CHECK_EQ(listed, size_) << "a node that its parent does not know";
-  CHECK_EQ(hashed, full);
+  AUDIT(count == size_, count, " nodes, counted ", size_);
+  AUDIT(listed == size_, "a node that its parent does not know");
+  AUDIT(hashed == full, hashed, " in buckets, full ", full);
+  return absl::OkStatus();
 }
+
+void PrefixIndex::CheckInvariants() const { CHECK_OK(Audit()); }
 
 }  // namespace quire

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "runtime/base/ids.h"
 #include "scheduler/block_pool.h"
 #include "scheduler/request.h"
@@ -60,7 +61,8 @@ class PrefixIndex {
   const CacheScope& scope(BlockId block) const { return node(block).scope; }
   std::span<const TokenId> tokens(BlockId block) const;  // empty if it is not in the index
 
-  void CheckInvariants() const;
+  absl::Status Audit() const;    // INTERNAL: what does not balance
+  void CheckInvariants() const;  // dies of it
 
   static constexpr int32_t kScan = 128;
 

@@ -145,6 +145,13 @@ void Scheduler::Abort(RequestId id, FinishReason reason) {
   for (Sequence& sequence : found->second->sequences) state_->End(sequence, reason);
 }
 
+void Scheduler::AbortOutput(SequenceId id, FinishReason reason) {
+  CHECK(reason != FinishReason::kNone);
+  const auto found = state_->live.find(id.request);
+  if (found == state_->live.end()) return;
+  state_->End(found->second->sequences.at(static_cast<size_t>(id.output_index)), reason);
+}
+
 void Scheduler::SetPaused(RequestId id, bool paused) {
   const auto found = state_->live.find(id);
   if (found == state_->live.end()) return;

@@ -62,6 +62,8 @@ class Scheduler {
       Request request);  // kInvalidArgument: can never fit; kResourceExhausted: queue full
   void Abort(RequestId id, FinishReason reason);  // idempotent, any state, all its sequences; event
                                                   // comes with the next Commit
+  // The same for one output whose text has come to its end; the others go on.
+  void AbortOutput(SequenceId id, FinishReason reason);
   void SetPaused(
       RequestId id,
       bool paused);  // slow reader: keeps its blocks, gets no tokens, is the first victim
@@ -77,7 +79,8 @@ class Scheduler {
   bool HasWork() const;                // a Schedule now would do something
   SchedulerStats Stats() const;
   std::span<const TenantShare> Tenants() const;  // [kMaxTenants]; valid until destruction
-  void CheckInvariants() const;  // CHECK-fails if the books do not balance
+  absl::Status Audit() const;    // INTERNAL: what does not balance in the books; allocates
+  void CheckInvariants() const;  // dies of it
 
  private:
   friend struct SchedulerTestPeer;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/log/check.h"
+#include "runtime/base/status_macros.h"
+#include "scheduler/audit.h"
 #include "scheduler/expiry.h"
 #include "scheduler/scheduler_state.h"
 
@@ -59,27 +61,27 @@ SchedulerStats Scheduler::Stats() const {
   return stats;
 }
 
-void Scheduler::State::CheckSequence(const Sequence& sequence) const {
-  CHECK(sequence.num_computed >= 0 && sequence.num_computed < sequence.num_tokens());
-  CHECK_LE(sequence.num_output(), sequence.request->stop.max_tokens);
-  CHECK_LE(sequence.bypasses, options.queue.max_bypasses);
-  CHECK_GE(sequence.level, sequence.priority);
-  CHECK_LE(sequence.displacements, sequence.preemptions);
-  CHECK_EQ(sequence.pinned, sequence.displacements >= options.queue.max_preemptions);
-  CHECK_GE(sequence.blocks.size(), BlocksFor(sequence.num_computed));
-  CHECK_LE(sequence.blocks.size(), BlocksFor(sequence.num_tokens()));
+absl::Status Scheduler::State::AuditSequence(const Sequence& sequence) const {
+  AUDIT(sequence.num_computed >= 0 && sequence.num_computed < sequence.num_tokens());
+  AUDIT(sequence.num_output() <= sequence.request->stop.max_tokens);
+  AUDIT(sequence.bypasses <= options.queue.max_bypasses);
+  AUDIT(sequence.level >= sequence.priority);
+  AUDIT(sequence.displacements <= sequence.preemptions);
+  AUDIT(sequence.pinned == (sequence.displacements >= options.queue.max_preemptions));
+  AUDIT(sequence.blocks.size() >= BlocksFor(sequence.num_computed));
+  AUDIT(sequence.blocks.size() <= BlocksFor(sequence.num_tokens()));
   if (sequence.running) {
-    CHECK(sequence.started);
-    CHECK_GE(sequence.blocks.size(), 1);
+    AUDIT(sequence.started);
+    AUDIT(sequence.blocks.size() >= 1);
   } else {
-    CHECK_EQ(sequence.num_computed, 0);
-    CHECK_EQ(sequence.blocks.size(), 0);
+    AUDIT(sequence.num_computed == 0);
+    AUDIT(sequence.blocks.size() == 0);
   }
-  CheckFindable(sequence);
+  return AuditFindable(sequence);
 }
 
 // What can be found of a sequence is what it holds: its scope and tokens, behind the same block.
-void Scheduler::State::CheckFindable(const Sequence& sequence) const {
+absl::Status Scheduler::State::AuditFindable(const Sequence& sequence) const {
   const PrefixIndex& index = cache.index();
   const std::span<const TokenId> tokens = sequence.tokens;
   for (int32_t i = 0; i < sequence.blocks.size(); ++i) {
@@ -87,49 +89,53 @@ void Scheduler::State::CheckFindable(const Sequence& sequence) const {
     if (id == BlockId::kNone || !index.contains(id)) continue;
     const std::span<const TokenId> found = index.tokens(id);
     const size_t begin = static_cast<size_t>(i) * kBlockTokens;
-    CHECK_LE(begin + found.size(), static_cast<size_t>(sequence.num_computed));
-    CHECK(std::ranges::equal(found, tokens.subspan(begin, found.size())))
-        << "block " << static_cast<int32_t>(id) << " holds other tokens than its sequence";
-    CHECK(index.scope(id) == sequence.scope());
+    AUDIT(begin + found.size() <= static_cast<size_t>(sequence.num_computed));
+    AUDIT(std::ranges::equal(found, tokens.subspan(begin, found.size())), "block ",
+          static_cast<int32_t>(id), " holds other tokens than its sequence");
+    AUDIT(index.scope(id) == sequence.scope());
     const BlockId before = i == 0 ? BlockId::kNone : sequence.blocks.at(i - 1);
-    CHECK(index.parent(id) == before || (i > 0 && before == BlockId::kNone));
+    AUDIT(index.parent(id) == before || (i > 0 && before == BlockId::kNone));
   }
+  return absl::OkStatus();
 }
 
-void Scheduler::CheckInvariants() const {
+absl::Status Scheduler::Audit() const {
   const State& s = *state_;
-  s.pool.CheckInvariants();
-  s.cache.index().CheckInvariants();
+  RETURN_IF_ERROR(s.pool.Audit());
+  RETURN_IF_ERROR(s.cache.index().Audit());
   std::vector<int32_t> holders(static_cast<size_t>(s.pool.total()));
   int64_t waiting_tokens = 0;
   size_t listed = s.running.items().size() + s.waiting.items().size() + s.retired.size();
-  const auto check_list = [&](std::span<Sequence* const> items, bool running) {
+  const auto audit_list = [&](std::span<Sequence* const> items, bool running) -> absl::Status {
     for (size_t i = 0; i < items.size(); ++i) {
-      CHECK_EQ(items[i]->running, running);
-      CHECK(i == 0 ||
-            (running ? items[i - 1]->Outranks(*items[i]) : items[i - 1]->order < items[i]->order))
-          << "order lost";
-      s.CheckSequence(*items[i]);
+      AUDIT(items[i]->running == running);
+      AUDIT(i == 0 || (running ? items[i - 1]->Outranks(*items[i])
+                               : items[i - 1]->order < items[i]->order),
+            "order lost");
+      RETURN_IF_ERROR(s.AuditSequence(*items[i]));
       for (BlockId id : items[i]->blocks.ids()) {
         if (id != BlockId::kNone) ++holders[static_cast<size_t>(id)];
       }
       if (!running) waiting_tokens += items[i]->uncomputed();
     }
+    return absl::OkStatus();
   };
-  check_list(s.running.items(), true);
-  check_list(s.waiting.items(), false);
-  for (const Sequence* sequence : s.retired) CHECK_EQ(sequence->blocks.size(), 0);
-  CHECK_EQ(s.waiting.tokens(), waiting_tokens);
+  RETURN_IF_ERROR(audit_list(s.running.items(), true));
+  RETURN_IF_ERROR(audit_list(s.waiting.items(), false));
+  for (const Sequence* sequence : s.retired) AUDIT(sequence->blocks.size() == 0);
+  AUDIT(s.waiting.tokens() == waiting_tokens, s.waiting.tokens(), ", by sum ", waiting_tokens);
   for (int32_t i = 0; i < s.pool.total(); ++i) {
-    CHECK_EQ(s.pool.ref_count(BlockId{i}), holders[static_cast<size_t>(i)])
-        << "holders of block " << i;
+    AUDIT(s.pool.ref_count(BlockId{i}) == holders[static_cast<size_t>(i)], "holders of block ", i);
   }
   size_t open = 0;
   for (const auto& [id, request] : s.live) open += static_cast<size_t>(request->open);
-  CHECK_EQ(open, listed) << "a sequence is lost, or listed twice";
+  AUDIT(open == listed, "a sequence is lost, or listed twice");
   const SchedulerStats stats = Stats();
-  CHECK_EQ(stats.sequences_started, stats.sequences_finished + stats.running + stats.waiting);
-  CHECK_EQ(stats.blocks_free + stats.blocks_cached + stats.blocks_used, stats.blocks_total);
+  AUDIT(stats.sequences_started == stats.sequences_finished + stats.running + stats.waiting);
+  AUDIT(stats.blocks_free + stats.blocks_cached + stats.blocks_used == stats.blocks_total);
+  return absl::OkStatus();
 }
+
+void Scheduler::CheckInvariants() const { CHECK_OK(Audit()); }
 
 }  // namespace quire

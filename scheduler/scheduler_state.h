@@ -33,8 +33,8 @@ struct Scheduler::State {
   TokenEvent CommitDraw(Sequence& sequence, const Sampled& drawn);
   void CloseFinished(
       Sequence& sequence);  // after its finish event; the request goes with its last sequence
-  void CheckSequence(const Sequence& sequence) const;
-  void CheckFindable(const Sequence& sequence) const;
+  absl::Status AuditSequence(const Sequence& sequence) const;
+  absl::Status AuditFindable(const Sequence& sequence) const;
 
   const SchedulerOptions options;
   BlockPool pool;

@@ -14,7 +14,7 @@
 #include "server/delivery/delivery.h"
 #include "server/engine/engine.h"
 #include "server/engine/intake.h"
-#include "server/engine/retry_delay.h"
+#include "server/metrics/books.h"
 #include "server/metrics/exposer.h"
 #include "server/metrics/metrics.h"
 
@@ -22,15 +22,21 @@ namespace quire {
 
 // Members are destroyed from the last to the first: whoever uses another room stands below it.
 struct Service::State {
-  explicit State(const ServerConfig& c) : config(c), inbox(c.max_live()) {}
+  explicit State(const ServerConfig& c)
+      : config(c),
+        tenants(TenantNames(c)),
+        inbox({.sequences = c.max_live(), .waiting_tokens = c.max_waiting_tokens}) {}
   ~State() { Stop(absl::ZeroDuration(), absl::ZeroDuration()); }
 
   void Stop(absl::Duration drain, absl::Duration grace);
   HealthReport Report() const;
+  absl::Status AuditBooks() const;
 
   const ServerConfig config;
   SteadyClock clock;
   std::unique_ptr<ModelStack> stack;
+  Tenants tenants;
+  CacheDomains domains;
   Inbox inbox;
   StepEvents events;
   Backend backend;
@@ -62,9 +68,17 @@ HealthReport Service::State::Report() const {
   report.ready = state == ServerState::kReady && report.live;
   report.why = state == ServerState::kLoading    ? "loading"
                : state == ServerState::kDraining ? "draining"
+               : state == ServerState::kFaulty   ? "faulty"
                : report.ready                    ? ""
                                                  : "stalled";
   return report;
+}
+
+absl::Status Service::State::AuditBooks() const {
+  Books books{.streams = delivery->Stats()};
+  books.steps = engine->Stats();
+  books.intake = intake->Stats();
+  return CheckBooks(books);
 }
 
 void Service::State::Stop(absl::Duration drain, absl::Duration grace) {
@@ -113,28 +127,20 @@ absl::Status Service::Load(Progress progress) {
   State& s = *state_;
   ASSIGN_OR_RETURN(s.stack, ModelStack::Load(s.config, std::move(progress)));
   const ModelStack& stack = *s.stack;
-  const auto retry_delay = [&s] {
-    thread_local std::minstd_rand random{std::random_device{}()};
-    const StepStats stats = s.engine->Stats();
-    return RetryDelayMs(stats.waiting_tokens, stats.prefill_tokens_per_second,
-                        std::generate_canonical<double, 32>(random));
-  };
   s.delivery = std::make_unique<Delivery>(
       DeliveryOptions{.stream_buffer_bytes = s.config.stream_buffer_bytes,
                       .slow_reader_ms = s.config.slow_reader_ms,
                       .flush = [&s] { s.rpc->Flush(); },
-                      .retry_delay_ms = retry_delay},
+                      .retry_delay_ms = [&s] { return s.intake->RetryDelayMs(); }},
       DeliveryLinks{stack.tokenizer.get(), &s.inbox, &s.events, &s.clock});
   s.engine = std::make_unique<Engine>(SchedulerOptionsOf(s.config, stack),
                                       EngineLinks{.runner = stack.runner.get(),
                                                   .pool = stack.pool.get(),
                                                   .inbox = &s.inbox,
                                                   .events = &s.events,
-                                                  .clock = &s.clock},
-                                      [&s](const StepStats& stats) {
-                                        s.intake->SetLoad(stats.waiting_tokens,
-                                                          stats.prefill_tokens_per_second);
-                                      });
+                                                  .clock = &s.clock,
+                                                  .audit = [&s] { return s.AuditBooks(); }},
+                                      [&s](const StepStats& stats) { s.intake->SetLoad(stats); });
   s.intake =
       std::make_unique<Intake>(IntakeOptionsOf(s.config, stack),
                                IntakeLinks{stack.encoder.get(), &s.inbox, &s.events, &s.clock});
@@ -154,6 +160,8 @@ absl::Status Service::Load(Progress progress) {
   s.backend.delivery = s.delivery.get();
   s.backend.engine = s.engine.get();
   s.backend.clock = &s.clock;
+  s.backend.tenants = &s.tenants;
+  s.backend.domains = &s.domains;
   s.delivery->Start();
   s.engine->Start();
   s.intake->Start();
@@ -174,6 +182,11 @@ bool Service::CheckPulse() {
   const ServerState now = health.state();
   if (s.engine == nullptr || (now != ServerState::kReady && now != ServerState::kStalled))
     return true;
+  if (s.engine->Stats().audits_failed > 0) {  // no way back: the orchestrator restarts it
+    health.SetState(ServerState::kFaulty);
+    health.GiveUp();
+    return true;
+  }
   switch (JudgePulse(s.engine->PulseAgeNs(), s.stack->slowest_step_s)) {
     case Pulse::kFine:
       if (now == ServerState::kStalled) health.SetState(ServerState::kReady);

@@ -25,6 +25,14 @@ SchedulerOptions SchedulerOptionsOf(const ServerConfig& config, const ModelStack
   options.max_waiting = config.max_waiting;
   options.max_waiting_tokens = config.max_waiting_tokens;
   options.max_queue_ns = config.max_queue_ms * 1'000'000;
+  options.prefix_cache = config.prefix_cache;
+  options.target_itl_ns = config.target_itl_ms * 1'000'000;
+  options.queue.fcfs = config.fcfs;
+  options.queue.ageing_ns = config.ageing_ms * 1'000'000;
+  options.queue.tenant_weights.push_back(1);  // index 0: calls without a tenant
+  for (const TenantWeight& tenant : config.tenant_weights) {
+    options.queue.tenant_weights.push_back(tenant.weight);
+  }
   return options;
 }
 
@@ -36,6 +44,9 @@ IntakeOptions IntakeOptionsOf(const ServerConfig& config, const ModelStack& stac
   options.eos_ids = stack.tokenizer->eos_ids();
   options.default_max_tokens = config.default_max_tokens;
   options.max_request_ms = config.max_request_ms;
+  options.max_running = config.max_running;
+  options.max_queue_ms = config.max_queue_ms;
+  options.deadline_admission = config.deadline_admission;
   return options;
 }
 
@@ -71,7 +82,7 @@ Backend BackendOf(const ServerConfig& config, const ModelStack& stack) {
       .context_tokens = stack.plan.context_tokens,
       .default_max_tokens = config.default_max_tokens,
       .max_prompt_bytes = config.max_prompt_bytes,
-      .max_outputs = config.max_outputs,
+      .max_outputs = std::min(config.max_outputs, config.max_running),
       .max_top_logprobs = config.max_top_logprobs,
       .template_reads_tools = stack.chat != nullptr && stack.chat->reads_tools(),
       .ignore_unknown_fields = config.ignore_unknown_fields};
@@ -97,6 +108,12 @@ Backend BackendOf(const ServerConfig& config, const ModelStack& stack) {
   backend.numeric_id = NumericId(stack);
   backend.threads = stack.pool->size();
   return backend;
+}
+
+std::vector<std::string> TenantNames(const ServerConfig& config) {
+  std::vector<std::string> names;
+  for (const TenantWeight& tenant : config.tenant_weights) names.push_back(tenant.name);
+  return names;
 }
 
 std::vector<CallCount> CallCounts(const RpcStats& stats) {

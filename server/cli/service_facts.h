@@ -20,6 +20,8 @@ IntakeOptions IntakeOptionsOf(const ServerConfig& config, const ModelStack& stac
 MetricsInfo MetricsInfoOf(const ServerConfig& config, const ModelStack& stack);
 Backend BackendOf(const ServerConfig& config, const ModelStack& stack);  // without the other rooms
 std::vector<CallCount> CallCounts(const RpcStats& stats);
+// Of the tenants that have weights, in the order of their indices, which begin with 1.
+std::vector<std::string> TenantNames(const ServerConfig& config);
 // The id of the model, then its other names.
 std::vector<std::string> ModelNames(const ServerConfig& config, const ModelStack& stack);
 // For people, a few lines.

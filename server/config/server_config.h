@@ -20,6 +20,12 @@ class App;
 namespace quire {
 
 enum class ReflectionMode : uint8_t { kAuto, kOn, kOff };
+struct TenantWeight {
+  std::string name;
+  double weight = 1;
+  friend bool operator==(const TenantWeight&, const TenantWeight&) = default;
+};
+
 enum class KvDtype : uint8_t { kAuto, kF32, kBf16, kInt8, kInt16 };
 
 struct ServerConfig {
@@ -37,6 +43,13 @@ struct ServerConfig {
   int32_t threads = 0;        // 0: from quota and affinity
   std::string isa;            // empty: the best of this processor
   int32_t step_tokens = 128;  // token budget of a step
+  // Scheduling.
+  bool prefix_cache = true;
+  bool fcfs = false;          // strict order of arrival: no priorities, no fair share
+  int64_t ageing_ms = 5'000;  // a waiting request rises by one priority level in this time
+  std::vector<TenantWeight> tenant_weights;  // shares of service; others have 1
+  int64_t target_itl_ms = 0;        // inter-token time that steps are cut to; 0: fixed budget
+  bool deadline_admission = false;  // refuse what cannot make its deadline
   // Limits (names of GetModel's Limits).
   int64_t max_prompt_bytes = 1 << 20;
   int32_t max_context = 0;  // 0: the model's
@@ -60,7 +73,7 @@ struct ServerConfig {
   int32_t effective_max_calls() const {
     return max_calls > 0 ? max_calls : max_running + max_waiting + 64;
   }
-  // Requests that may hold a place at once: in intake, queue and batch.
+  // Sequences that may hold a place at once: in intake, queue and batch.
   int32_t max_live() const { return max_running + max_waiting; }
   bool reflection_on() const;  // auto: if every listener is loopback or a unix socket
 };

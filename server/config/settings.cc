@@ -6,8 +6,10 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace quire {
 namespace {
@@ -162,6 +164,49 @@ Setting Listen() {
   return s;
 }
 
+// A list of name=weight; names are tenants (a-z 0-9 _ -, at most 64 characters), each once.
+bool ParseTenantWeights(const Values& values, std::vector<TenantWeight>* out) {
+  constexpr size_t kMostTenants = 254;
+  const auto is_name = [](std::string_view name) {
+    return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    });
+  };
+  std::vector<TenantWeight> weights;
+  for (const std::string& value : values) {
+    for (const std::string& part : std::vector<std::string>(absl::StrSplit(value, ','))) {
+      const size_t equals = part.find('=');
+      if (equals == std::string::npos || !is_name(std::string_view(part).substr(0, equals)))
+        return false;
+      TenantWeight weight{.name = part.substr(0, equals)};
+      if (!absl::SimpleAtod(part.substr(equals + 1), &weight.weight)) return false;
+      if (!(weight.weight >= 0.01 && weight.weight <= 100)) return false;
+      if (std::ranges::find(weights, weight.name, &TenantWeight::name) != weights.end()) {
+        return false;
+      }
+      weights.push_back(std::move(weight));
+    }
+  }
+  *out = std::move(weights);
+  return out->size() <= kMostTenants;
+}
+
+Setting TenantWeights() {
+  Setting s{.name = "tenant-weights",
+            .wanted = "name=weight,... with weights 0.01..100, each name once",
+            .help = "shares of service of tenants (metadata x-quire-tenant); others have 1",
+            .form = SettingForm::kList};
+  s.set = [](ServerConfig& config, const Values& values) {
+    return ParseTenantWeights(values, &config.tenant_weights);
+  };
+  s.show = [](const ServerConfig& config) {
+    return absl::StrJoin(config.tenant_weights, ",", [](std::string* out, const TenantWeight& t) {
+      absl::StrAppend(out, t.name, "=", t.weight);
+    });
+  };
+  return s;
+}
+
 Setting HttpListen() {
   Setting s = Text("http-listen", &ServerConfig::http_listen, "host:port, [v6]:port or off",
                    "where /metrics, /livez and /readyz listen");
@@ -204,6 +249,17 @@ std::vector<Setting> MakeSettings() {
       Text("isa", &C::isa, "an instruction set name",
            "highest instruction set to use; unset: the best of this CPU"),
       Integer("step-tokens", &C::step_tokens, 1, 8192, "token budget of an engine step"),
+      Choice<bool>("prefix-cache", &C::prefix_cache, {{"on", true}, {"off", false}},
+                   "reuse of KV blocks by requests that begin alike"),
+      Choice<bool>("scheduling", &C::fcfs, {{"fair", false}, {"fcfs", true}},
+                   "fair: priorities, then tenants' shares, then arrival; fcfs: arrival alone"),
+      Integer("ageing-ms", &C::ageing_ms, 1, 86'400'000,
+              "time in which a waiting request rises by one priority level"),
+      TenantWeights(),
+      Integer("target-itl-ms", &C::target_itl_ms, 0, 60'000,
+              "time between tokens that prompts of others may cost; 0: a fixed step budget"),
+      Switch("deadline-admission", &C::deadline_admission,
+             "refuse requests that cannot make their deadline at the measured rate"),
       Bytes("max-prompt-bytes", &C::max_prompt_bytes, 1, kGiB, "longest prompt"),
       Integer("max-context", &C::max_context, 0, 1 << 24, "context in tokens; 0: the model's"),
       Integer("max-outputs", &C::max_outputs, 1, 64, "most outputs of a request"),

@@ -1,6 +1,7 @@
 #include "server/delivery/delivery.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "server/delivery/stream.h"
@@ -130,6 +131,9 @@ void Delivery::Settle(Stream& stream) {
   flush_due_ = stream.TakeWrote() || flush_due_;
   if (const FinishReason reason = stream.TakeAbort(); reason != FinishReason::kNone) {
     links_.inbox->Abort(stream.id(), reason);
+  }
+  for (uint64_t ends = stream.TakeEnds(); ends != 0; ends &= ends - 1) {
+    links_.inbox->EndOutput({.request = stream.id(), .output_index = std::countr_zero(ends)});
   }
   if (stream.ended() && stream.compute_ended()) streams_.erase(stream.id());
 }

@@ -54,6 +54,7 @@ void Stream::OnRefused(RequestRefused refused, MonotonicTime now) {
 }
 
 void Stream::OnAdmitted(const SequenceAdmitted& admitted) {
+  if (outputs_.front().admitted == kNever) cached_prompt_tokens_ = admitted.cached_tokens;
   Output& output = outputs_[static_cast<size_t>(admitted.sequence.output_index)];
   if (output.admitted == kNever) output.admitted = admitted.at;
 }
@@ -61,7 +62,10 @@ void Stream::OnAdmitted(const SequenceAdmitted& admitted) {
 void Stream::OnToken(const TokenEvent& event, MonotonicTime at, MonotonicTime now) {
   const int32_t index = event.sequence.output_index;
   Output& output = outputs_[static_cast<size_t>(index)];
-  if (event.finish != FinishReason::kNone) --open_sequences_;
+  if (event.finish != FinishReason::kNone) {
+    --open_sequences_;
+    output.compute_ended = true;
+  }
   output.preemptions = std::max(output.preemptions, event.preemptions);
   if (ended() || output.finished) {
     if (event.token == TokenId::kNone) return;
@@ -101,6 +105,7 @@ void Stream::CountToken(Output& output, MonotonicTime at, MonotonicTime now) {
       first_token_ = at;
       ++stats.requests_with_token;
       stats.prompt_tokens += static_cast<uint64_t>(prompt_tokens_);
+      stats.cached_prompt_tokens += static_cast<uint64_t>(cached_prompt_tokens_);
       stats.time_to_first_token.Observe(SecondsBetween(spec_.arrival, now));
     }
   } else {
@@ -174,7 +179,8 @@ void Stream::FinishOutput(int32_t index, OutFinished finished, MonotonicTime now
   finished.seed = spec_.seed;
   finished.timing = TimingOf(output, now);
   if (open_outputs_ == 0) {
-    OutUsage usage = {.prompt_tokens = prompt_tokens_};
+    OutUsage usage = {.prompt_tokens = prompt_tokens_,
+                      .cached_prompt_tokens = cached_prompt_tokens_};
     for (const Output& each : outputs_) {
       usage.completion_tokens += each.text.listed_tokens();
       usage.stop_tokens += each.text.stop_tokens();
@@ -184,7 +190,10 @@ void Stream::FinishOutput(int32_t index, OutFinished finished, MonotonicTime now
   const FinishReason reason = finished.reason;
   sink_->OnFinished(finished);
   wrote_ = true;
-  if (open_outputs_ > 0) return;
+  if (open_outputs_ > 0) {
+    if (!output.compute_ended) ends_ |= uint64_t{1} << index;
+    return;
+  }
   if (open_sequences_ > 0) abort_ = reason;
   End(absl::OkStatus(), OutcomeOf(reason), now);
 }
@@ -235,11 +244,14 @@ void Stream::End(absl::Status status, Outcome outcome, MonotonicTime now) {
 
 FinishReason Stream::TakeAbort() { return std::exchange(abort_, FinishReason::kNone); }
 
+uint64_t Stream::TakeEnds() { return std::exchange(ends_, 0); }
+
 bool Stream::TakeWrote() { return std::exchange(wrote_, false); }
 
 OutTiming Stream::TimingOf(const Output& output, MonotonicTime now) const {
   const MonotonicTime prepared = Or(prepared_, now);
-  const MonotonicTime admitted = Or(output.admitted, now);
+  // An output that forked from another after the prompt was admitted with it.
+  const MonotonicTime admitted = Or(Or(output.admitted, outputs_.front().admitted), now);
   const MonotonicTime first = Or(output.first_token, now);
   return {.intake_us = Micros(spec_.arrival, prepared),
           .queue_us = Micros(prepared, admitted),

@@ -52,6 +52,8 @@ class Stream {
   bool compute_ended() const { return open_sequences_ == 0; }
   // It ended while sequences still compute: what to abort them with. kNone afterwards.
   FinishReason TakeAbort();
+  // Outputs whose text has ended while they still compute and others go on: bit i, output i.
+  uint64_t TakeEnds();
   bool TakeWrote();  // something was handed to the sink since the last call
 
   // Slow readers; kept by Delivery.
@@ -63,8 +65,9 @@ class Stream {
   struct Output {
     explicit Output(const std::vector<std::string>& stop_strings) : text(stop_strings) {}
     OutputText text;
-    bool finished = false;
-    int64_t tokens = 0;  // drawn, all kinds
+    bool finished = false;       // towards the client
+    bool compute_ended = false;  // its last event has come
+    int64_t tokens = 0;          // drawn, all kinds
     MonotonicTime admitted{}, first_token{}, last_token{};
     int32_t preemptions = 0;
   };
@@ -89,7 +92,8 @@ class Stream {
   bool accepted_ = true;    // false: refused before the scheduler took it
   bool wrote_ = false;
   FinishReason abort_ = FinishReason::kNone;
-  int32_t prompt_tokens_ = 0;
+  uint64_t ends_ = 0;
+  int32_t prompt_tokens_ = 0, cached_prompt_tokens_ = 0;
   LengthBound length_bound_ = LengthBound::kNone;
   MonotonicTime prepared_{}, first_token_{};
   bool stopped_by_text_ = false;  // why later tokens are discarded

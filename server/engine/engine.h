@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/seqlock.h"
@@ -31,6 +32,8 @@ struct EngineLinks {
   Inbox* inbox = nullptr;
   StepEvents* events = nullptr;
   const Clock* clock = nullptr;
+  // Further books that must balance when the engine is idle; optional, engine thread.
+  std::function<absl::Status()> audit{};
 };
 
 class EngineCore {
@@ -46,7 +49,7 @@ class EngineCore {
   StepStats Stats() const;  // any thread
   // Nanoseconds since the last step while work is runnable; 0 when idle. Any thread.
   int64_t PulseAgeNs(MonotonicTime now) const;
-  void CheckInvariants() const;  // engine thread only
+  void CheckInvariants() const;  // dies of books that do not balance; engine thread only
 
  private:
   struct State;

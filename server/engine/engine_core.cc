@@ -1,18 +1,15 @@
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/log/check.h"
-#include "absl/random/random.h"
+#include "absl/log/log.h"
 #include "absl/time/time.h"
-#include "runtime/base/error_info.h"
 #include "runtime/sampling/sampler.h"
 #include "runtime/step_batch.h"
 #include "scheduler/batch_builder.h"
 #include "server/engine/engine.h"
-#include "server/engine/retry_delay.h"
 
 // Order at the end of a step: numbers out, slots free, events out. So whoever sees a request end
 // finds its blocks returned, its slot free and its numbers counted.
@@ -42,10 +39,13 @@ StepPhase PhaseOf(const StepPlan& plan) {
   return prefill ? (decode ? StepPhase::kMixed : StepPhase::kPrefill) : StepPhase::kDecode;
 }
 
-// The inbox bounds requests: whoever holds a slot is never refused for the length of the queue,
-// even if batch and queue fill up within one step.
-SchedulerOptions Widen(SchedulerOptions options, int32_t slots) {
-  options.max_waiting = std::max(options.max_waiting, slots);
+constexpr int64_t kAuditEveryNs = 1'000'000'000;
+
+// The inbox is the door: whoever it let in is never refused for the length of the queue, even if
+// batch and queue fill up within one step.
+SchedulerOptions Widen(SchedulerOptions options, const InboxLimits& door) {
+  options.max_waiting = std::max(options.max_waiting, door.sequences);
+  options.max_waiting_tokens = INT64_MAX;
   return options;
 }
 
@@ -73,7 +73,7 @@ struct EngineCore::State {
   State(const SchedulerOptions& options, const EngineLinks& engine_links)
       : links(engine_links),
         limits(links.runner->Limits()),
-        scheduler(Widen(options, links.inbox->slots()), limits.num_blocks),
+        scheduler(Widen(options, links.inbox->limits()), limits.num_blocks),
         builder(limits),
         sampler({.vocab_size = limits.vocab_size, .pool = links.pool}) {
     CHECK_LE(options.step_tokens, limits.max_rows);
@@ -89,6 +89,7 @@ struct EngineCore::State {
   void Compute(const StepPlan& plan, StageTimer& timer);
   void CountEnds();
   void UpdateGauges();
+  void Audit(MonotonicTime now);
 
   const EngineLinks links;
   const RunnerLimits limits;
@@ -105,7 +106,8 @@ struct EngineCore::State {
   Seqlock<StepStats> published;
   std::atomic<int64_t> pulse_ns{0};
   std::atomic<bool> busy{false};
-  absl::BitGen random;
+  bool audit_due = false;  // something ended since the last one
+  MonotonicTime next_audit{};
 };
 
 EngineCore::EngineCore(const SchedulerOptions& options, const EngineLinks& links)
@@ -118,23 +120,11 @@ void EngineCore::State::ApplyMessages() {
   for (Request& request : messages.submits) {
     const RequestId id = request.id;
     const int32_t outputs = request.num_sequences;
-    absl::Status status = scheduler.Add(std::move(request));
-    if (status.ok()) {
-      ++stats.accepted;
-      if (outputs > 1) open_outputs.emplace(id, outputs);
-      continue;
-    }
-    ErrorInfo info = GetErrorInfo(status);
-    if (absl::IsResourceExhausted(status) && info.retry_delay_ms < 0) {
-      info.retry_delay_ms = RetryDelayMs(stats.waiting_tokens, stats.prefill_tokens_per_second,
-                                         absl::Uniform<double>(random, 0.0, 1.0));
-      status = MakeError(status.code(), std::string(status.message()), info);
-    }
-    ++stats.rejected[static_cast<size_t>(RejectReasonOf(info.reason))];
-    events.refused.push_back(
-        {.id = id, .status = std::move(status), .reason = FinishReason::kNone});
-    ended.push_back(id);
+    CHECK_OK(scheduler.Add(std::move(request))) << "the intake lets in what fits, nothing else";
+    ++stats.accepted;
+    if (outputs > 1) open_outputs.emplace(id, outputs);
   }
+  for (const SequenceId& id : messages.ends) scheduler.AbortOutput(id, FinishReason::kStop);
   for (const auto& [id, reason] : messages.aborts) scheduler.Abort(id, reason);
   for (const auto& [id, paused] : messages.pauses) scheduler.SetPaused(id, paused);
 }
@@ -152,16 +142,15 @@ void EngineCore::State::Compute(const StepPlan& plan, StageTimer& timer) {
   const MonotonicTime end = timer.Done(StepStage::kSample);
   scheduler.ObserveStep(Nanos(end) - Nanos(begin));
 
+  for (const PlannedSeq& seq : plan.seqs) {
+    const int32_t known = seq.num_computed + static_cast<int32_t>(seq.tokens.size());
+    stats.prompt_backlog += std::max(0, seq.num_prompt - known);
+  }
   const double seconds = SecondsBetween(begin, end);
   ++stats.step;
   stats.step_seconds[static_cast<size_t>(phase)].Observe(seconds);
   stats.step_tokens.Observe(plan.num_tokens);
   stats.step_sequences.Observe(static_cast<double>(plan.seqs.size()));
-  if (phase != StepPhase::kDecode && seconds > 0) {
-    const double rate = plan.num_tokens / seconds;
-    double& average = stats.prefill_tokens_per_second;
-    average = average == 0 ? rate : 0.9 * average + 0.1 * rate;
-  }
 }
 
 void EngineCore::State::CountEnds() {
@@ -187,7 +176,13 @@ void EngineCore::State::UpdateGauges() {
   stats.blocks_cached = now.blocks_cached;
   stats.blocks_free = now.blocks_free;
   stats.sequences_started = static_cast<uint64_t>(now.sequences_started);
-  stats.preemptions = static_cast<uint64_t>(now.preemptions);
+  stats.preemptions = {static_cast<uint64_t>(now.preemptions_for_blocks),
+                       static_cast<uint64_t>(now.preemptions_for_priority),
+                       static_cast<uint64_t>(now.preemptions_of_paused)};
+  stats.rates = now.rates;
+  stats.prefix_query_tokens = static_cast<uint64_t>(now.prefix_query_tokens);
+  stats.prefix_hit_tokens = static_cast<uint64_t>(now.prefix_hit_tokens);
+  stats.block_evictions = static_cast<uint64_t>(now.block_evictions);
   stats.prefill_tokens = static_cast<uint64_t>(now.prefill_tokens);
   stats.recompute_tokens = static_cast<uint64_t>(now.recompute_tokens);
   stats.decode_tokens = static_cast<uint64_t>(now.decode_tokens);
@@ -206,28 +201,48 @@ bool EngineCore::Step() {
   const bool computes = plan.num_tokens > 0;
   const MonotonicTime scheduled = timer.Done(StepStage::kSchedule);
   for (const SequenceId& sequence : plan.admitted) {
-    s.events.admitted.push_back({.sequence = sequence, .at = scheduled});
+    const auto seq = std::ranges::find(plan.seqs, sequence, &PlannedSeq::id);
+    s.events.admitted.push_back({.sequence = sequence,
+                                 .at = scheduled,
+                                 .cached_tokens = seq == plan.seqs.end() ? 0 : seq->num_computed});
   }
   s.links.inbox->MarkStarted(plan.admitted);
+  s.stats.prompt_backlog = 0;
   if (computes) s.Compute(plan, timer);
   s.scheduler.Commit(std::span(s.sampled).first(s.num_sampled), s.events.tokens);
   s.CountEnds();
   s.UpdateGauges();
-  if (s.stats.running + s.stats.waiting == 0 && !s.ended.empty()) s.scheduler.CheckInvariants();
+  s.audit_due = s.audit_due || !s.ended.empty();
   s.events.at = timer.Done(StepStage::kCommit);
 
   s.published.Store(s.stats);
   s.links.inbox->Finished(s.ended);
   if (!s.events.empty()) s.links.events->Publish(s.events);
   const MonotonicTime end = timer.Done(StepStage::kPublish);
+  if (s.audit_due && s.stats.running + s.stats.waiting == 0) s.Audit(end);
   s.pulse_ns.store(Nanos(end), std::memory_order_relaxed);
   s.busy.store(s.scheduler.HasWork(), std::memory_order_release);
   return computes;
 }
 
+// An idle moment costs nobody anything, and at that moment the books must balance to the last
+// block. At most once a second, as a light load is idle between any two requests.
+void EngineCore::State::Audit(MonotonicTime now) {
+  if (now < next_audit) return;
+  audit_due = false;
+  next_audit = AddNanos(now, kAuditEveryNs);
+  absl::Status books = scheduler.Audit();
+  if (books.ok()) books = links.inbox->Audit();
+  if (books.ok() && links.audit) books = links.audit();
+  ++(books.ok() ? stats.audits_ok : stats.audits_failed);
+  if (!books.ok()) LOG(ERROR) << "the books do not balance: " << books.message();
+  published.Store(stats);
+}
+
 absl::Duration EngineCore::IdleTime() const {
   if (state_->scheduler.HasWork()) return absl::ZeroDuration();
-  const MonotonicTime next = state_->scheduler.NextDeadline();
+  MonotonicTime next = state_->scheduler.NextDeadline();
+  if (state_->audit_due) next = std::min(next, state_->next_audit);
   if (next == MonotonicTime::kInfinite) return absl::InfiniteDuration();
   const MonotonicTime now = state_->links.clock->Now();
   return next <= now ? absl::ZeroDuration() : absl::Nanoseconds(Nanos(next) - Nanos(now));

@@ -4,10 +4,8 @@
 #include <utility>
 
 #include "absl/log/check.h"
-#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/error_info.h"
-#include "server/engine/retry_delay.h"
 
 // Accounting: a call is received when Submit or CountRefused sees it; whoever ends it before the
 // scheduler takes it counts the rejection, in the same struct and before the client can know.
@@ -89,7 +87,13 @@ RequestId NextRequestId() {
 }
 
 Intake::Intake(IntakeOptions options, const IntakeLinks& links)
-    : options_(std::move(options)), links_(links) {}
+    : options_(std::move(options)),
+      links_(links),
+      admission_({.max_running = options_.max_running,
+                  .default_max_tokens = options_.default_max_tokens,
+                  .max_queue_ms = options_.max_queue_ms,
+                  .by_deadline = options_.deadline_admission},
+                 links.inbox, links.clock) {}
 
 Intake::~Intake() { Stop(); }
 
@@ -123,16 +127,9 @@ void Intake::Loop() {
 absl::Status Intake::Submit(ValidRequest request) {
   absl::MutexLock lock(&mutex_);
   ++stats_.received;
-  const auto refuse = [this](RejectReason reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    ++stats_.rejected[static_cast<size_t>(reason)];
-  };
-  if (draining_) {
-    refuse(RejectReason::kDraining);
-    return Draining();
-  }
-  if (!links_.inbox->Reserve(request.id)) {
-    refuse(RejectReason::kQueueFull);
-    return QueueFull("the queue is full");
+  if (absl::Status let_in = draining_ ? Draining() : admission_.Enter(request); !let_in.ok()) {
+    ++stats_.rejected[static_cast<size_t>(RejectReasonOf(GetErrorInfo(let_in).reason))];
+    return let_in;
   }
   const size_t bytes = BytesOf(request.prompt);
   Add(std::move(request), bytes);
@@ -142,17 +139,17 @@ absl::Status Intake::Submit(ValidRequest request) {
 absl::Status Intake::Post(IntakeJob job) {
   absl::MutexLock lock(&mutex_);
   if (draining_) return Draining();
-  if (jobs_ >= options_.max_jobs) return QueueFull("too many tokenizer calls wait");
+  if (jobs_ >= options_.max_jobs) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "too many tokenizer calls wait",
+                     {.reason = "QUEUE_FULL",
+                      .metadata = {{"limit", absl::StrCat(options_.max_jobs)}},
+                      .violations = {},
+                      .retry_delay_ms = RetryDelayMs()});
+  }
   ++jobs_;
   const size_t bytes = job.bytes;
   Add(std::move(job), bytes);
   return absl::OkStatus();
-}
-
-absl::Status Intake::QueueFull(std::string_view message) const {
-  return MakeError(
-      absl::StatusCode::kResourceExhausted, message,
-      {.reason = "QUEUE_FULL", .metadata = {}, .violations = {}, .retry_delay_ms = RetryDelayMs()});
 }
 
 void Intake::Add(Item item, size_t bytes) {
@@ -211,18 +208,6 @@ void Intake::RefuseJobs() {
     jobs_ = 0;
   }
   for (IntakeJob& job : jobs) job.run(Draining());
-}
-
-void Intake::SetLoad(int64_t waiting_tokens, double prefill_tokens_per_second) {
-  waiting_tokens_.store(waiting_tokens, std::memory_order_relaxed);
-  prefill_rate_.store(prefill_tokens_per_second, std::memory_order_relaxed);
-}
-
-int64_t Intake::RetryDelayMs() const {
-  thread_local absl::BitGen random;
-  return quire::RetryDelayMs(waiting_tokens_.load(std::memory_order_relaxed),
-                             prefill_rate_.load(std::memory_order_relaxed),
-                             absl::Uniform<double>(random, 0.0, 1.0));
 }
 
 IntakeStats Intake::Stats() const {
@@ -320,6 +305,10 @@ void Intake::Prepare(ValidRequest request) {
     }
     out.prompt.push_back(span.id);
   }
+  if (absl::Status room = admission_.Count(request, static_cast<int64_t>(spans.size()));
+      !room.ok()) {
+    return Refuse(id, std::move(room), FinishReason::kNone);
+  }
   const OutputBound bound = BoundOf(request.stop.max_tokens, options_.default_max_tokens, capacity);
   out.sampling = request.sampling;
   out.stop = {.max_tokens = bound.max_tokens,
@@ -330,6 +319,9 @@ void Intake::Prepare(ValidRequest request) {
   out.num_sequences = request.num_sequences;
   out.priority = request.priority;
   out.tenant = request.tenant;
+  out.cache_domain = request.cache_domain;
+  out.kv = request.kv;
+  out.cache_bypass = request.cache_bypass;
   out.arrival = request.arrival;
   out.deadline = request.deadline;
   out.time_limit = TimeLimitOf(request);

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string_view>
 #include <thread>
 #include <variant>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/text/prompt_encoder.h"
 #include "scheduler/capacity.h"
+#include "server/engine/admission.h"
 #include "server/engine/inbox.h"
 #include "server/engine/step_events.h"
 #include "server/engine/step_stats.h"
@@ -37,6 +37,9 @@ struct IntakeOptions {
   int32_t default_max_tokens = 512;
   int64_t max_request_ms = 600'000;  // time limits are cut to it
   int32_t max_jobs = 128;            // Tokenize and Detokenize jobs that may wait
+  int32_t max_running = 64;          // sequences in the batch, for estimates
+  int64_t max_queue_ms = 120'000;
+  bool deadline_admission = false;
 };
 
 // All outlive the intake.
@@ -65,9 +68,10 @@ class Intake {
   // After the item in progress. Requests that still wait end with kShutdown, jobs with DRAINING.
   void Stop();
 
-  // Takes the request or refuses it at once: RESOURCE_EXHAUSTED QUEUE_FULL (with a delay),
-  // UNAVAILABLE DRAINING. After OK exactly one refusal or one sequence of token events reaches
-  // delivery. After an error nothing does: the caller calls Delivery::Discard and ends the call.
+  // Takes the request or refuses it at once: what Admission::Enter says, UNAVAILABLE DRAINING,
+  // DEADLINE_EXCEEDED if it comes too late. After OK exactly one refusal or one sequence of token
+  // events reaches delivery. After an error nothing does: the caller calls Delivery::Discard and
+  // ends the call.
   absl::Status Submit(ValidRequest request);
   // Runs `job` on the intake thread. RESOURCE_EXHAUSTED QUEUE_FULL if max_jobs wait, UNAVAILABLE
   // DRAINING; after an error the job is not called.
@@ -76,9 +80,9 @@ class Intake {
   void CountRefused(const absl::Status& status);
   // From now on Submit and Post answer UNAVAILABLE DRAINING, and so do the jobs that wait.
   void StartDraining();
-  // What retry delays are made of; set after each step. Any thread.
-  void SetLoad(int64_t waiting_tokens, double prefill_tokens_per_second);
-  int64_t RetryDelayMs() const;  // 50..30000, with jitter
+  // What estimates and retry delays are made of. Engine thread, after each step.
+  void SetLoad(const StepStats& stats) { admission_.SetLoad(stats); }
+  int64_t RetryDelayMs() const { return admission_.RetryDelayMs(); }
 
   IntakeStats Stats() const;
   // One item on the calling thread, for tests and tools without the thread. False: nothing waits.
@@ -93,7 +97,6 @@ class Intake {
   absl::Status JobEnd(const IntakeJob& job) const;  // OK: it is alive
   FinishReason RequestEnd(const ValidRequest& request) const;
   MonotonicTime TimeLimitOf(const ValidRequest& request) const;
-  absl::Status QueueFull(std::string_view message) const;
   void Prepare(ValidRequest request);
   void Refuse(RequestId id, absl::Status status, FinishReason reason);
   bool HasItem() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -102,6 +105,7 @@ class Intake {
 
   const IntakeOptions options_;
   const IntakeLinks links_;
+  Admission admission_;
   mutable absl::Mutex mutex_;
   std::deque<Item> small_ ABSL_GUARDED_BY(mutex_), large_ ABSL_GUARDED_BY(mutex_);
   // Small items that still go before the next large one; counted anew after each large one.
@@ -111,8 +115,6 @@ class Intake {
   IntakeStats stats_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<int64_t> waiting_tokens_{0};
-  std::atomic<double> prefill_rate_{0};
   std::thread thread_;
 };
 

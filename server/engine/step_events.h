@@ -39,6 +39,7 @@ struct RequestRefused {
 struct SequenceAdmitted {
   SequenceId sequence;
   MonotonicTime at{};
+  int32_t cached_tokens = 0;  // found in the prefix cache
 };
 
 struct EventBatch {

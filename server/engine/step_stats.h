@@ -10,6 +10,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/histogram.h"
+#include "scheduler/service_estimate.h"
 
 namespace quire {
 
@@ -63,20 +64,25 @@ inline constexpr std::array<std::string_view, 6> kStepStageNames = {
 enum class SequenceEnd : uint8_t { kStop, kLength, kTimeLimit, kAborted, kError };
 inline constexpr std::array<std::string_view, 5> kSequenceEndNames = {
     "stop", "length", "time_limit", "aborted", "error"};
+// What a sequence lost its blocks for: growth of another, a higher priority, its slow reader.
+inline constexpr std::array<std::string_view, 3> kPreemptionCauseNames = {"blocks", "priority",
+                                                                          "paused"};
 
 // Published by the engine thread once per step, after Commit and before the step's events.
 struct StepStats {
   uint64_t step = 0;                 // steps that computed something
   uint64_t accepted = 0;             // requests the scheduler took
-  RejectCounts rejected{};           // requests the engine refused
   int32_t running = 0, waiting = 0;  // sequences
   int64_t waiting_tokens = 0;        // uncomputed prompt tokens of waiting sequences
+  int64_t prompt_backlog = 0;        // of the step's sequences, after it
   int32_t blocks_total = 0, blocks_used = 0, blocks_cached = 0, blocks_free = 0;
   uint64_t sequences_started = 0;
   std::array<uint64_t, kSequenceEndNames.size()> sequences_finished{};
-  uint64_t preemptions = 0;
+  std::array<uint64_t, kPreemptionCauseNames.size()> preemptions{};
+  uint64_t prefix_query_tokens = 0, prefix_hit_tokens = 0, block_evictions = 0;
   uint64_t prefill_tokens = 0, recompute_tokens = 0, decode_tokens = 0;  // rows computed
-  double prefill_tokens_per_second = 0;  // measured over recent steps; 0 = not known yet
+  ServiceRates rates{};
+  uint64_t audits_ok = 0, audits_failed = 0;  // of the books, when idle
   std::array<double, kStepStageNames.size()> stage_seconds{};
   std::array<Histogram<kStepBounds>, kStepPhaseNames.size()> step_seconds{};
   Histogram<kPowerBounds> step_tokens{}, step_sequences{};

@@ -11,6 +11,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/sampling/sampling_params.h"
 #include "runtime/text/prompt_encoder.h"
+#include "scheduler/request.h"
 
 namespace quire {
 
@@ -36,7 +37,12 @@ struct ValidRequest {
   int32_t num_sequences = 1;
   StopOptions stop;
   ReplyOptions reply;
-  int32_t priority = 0, tenant = 0;
+  int32_t priority = 0;
+  int32_t tenant = 0;  // index, of Tenants
+  KvPolicy kv;
+  bool cache_bypass = false;  // no prefix read or published
+  std::string cache_salt;     // splits the tenant's cache
+  CacheDomain cache_domain;   // of tenant, salt and KV policy
   MonotonicTime arrival{};
   MonotonicTime deadline = MonotonicTime::kInfinite;  // of the gRPC call
 };

@@ -15,7 +15,7 @@ struct HealthReport {
   bool live = true;      // false once the watchdog has given up
   bool started = false;  // warm-up is over
   bool ready = false;    // SERVING
-  std::string why{};     // if not ready: "loading", "draining", "stalled"
+  std::string why{};     // if not ready: "loading", "draining", "stalled", "faulty"
 };
 
 struct ExposerOptions {

@@ -4,6 +4,7 @@
 
 #include "prometheus/text_serializer.h"
 #include "runtime/base/ids.h"
+#include "server/metrics/books.h"
 #include "server/metrics/family_builder.h"
 #include "server/metrics/process_stats.h"
 
@@ -19,29 +20,16 @@ auto Get(const F& source) -> decltype(source()) {
   return source ? source() : decltype(source()){};
 }
 
-struct Snapshot {
-  StreamStats streams;
-  StepStats steps;
-  IntakeStats intake;
-
+struct Snapshot : Books {
   explicit Snapshot(const MetricsSources& sources) {
     streams = Get(sources.streams);
     steps = Get(sources.steps);
     intake = Get(sources.intake);
   }
-  uint64_t finished() const {
-    uint64_t sum = 0;
-    for (const uint64_t n : streams.finished) sum += n;
-    return sum;
-  }
-  uint64_t rejected(size_t reason) const {
-    return intake.rejected[reason] + steps.rejected[reason];
-  }
   double in_intake() const {
-    return static_cast<double>(intake.received - steps.accepted - SumOf(intake.rejected) -
-                               SumOf(steps.rejected));
+    return static_cast<double>(intake.received - steps.accepted - SumOf(intake.rejected));
   }
-  double live() const { return static_cast<double>(steps.accepted - finished()); }
+  double live() const { return static_cast<double>(steps.accepted - FinishedRequests(streams)); }
   double utilization() const {
     return steps.blocks_total == 0 ? 0
                                    : static_cast<double>(steps.blocks_used) / steps.blocks_total;
@@ -99,7 +87,7 @@ void AddRequests(FamilyBuilder& b, const Snapshot& s) {
       .Value(D(s.steps.accepted));
   b.Counter("requests_rejected_total", "Requests that ended before they were accepted, by reason.");
   for (size_t i = 0; i < kRejectReasons; ++i) {
-    b.Value(D(s.rejected(i)),
+    b.Value(D(s.intake.rejected[i]),
             {{"reason", std::string(RejectReasonName(static_cast<RejectReason>(i)))}});
   }
   b.Counter("requests_finished_total", "Accepted requests that ended, by outcome.");
@@ -127,8 +115,17 @@ void AddTokens(FamilyBuilder& b, const Snapshot& s) {
   b.Counter("discarded_tokens_total", "Tokens drawn and never delivered, by cause.")
       .Value(D(d.discarded_stop_lag), {{"cause", "stop_lag"}})
       .Value(D(d.discarded_ended), {{"cause", "ended"}});
-  b.Counter("preemptions_total", "Sequences that lost their blocks and are recomputed, by cause.")
-      .Value(D(s.steps.preemptions), {{"cause", "blocks"}});
+  b.Counter("prefix_cache_query_tokens_total",
+            "Prompt tokens looked up in the prefix cache, when a request is first admitted.")
+      .Value(D(s.steps.prefix_query_tokens));
+  b.Counter("prefix_cache_hit_tokens_total", "Prompt tokens found in the prefix cache.")
+      .Value(D(s.steps.prefix_hit_tokens));
+  b.Counter("kv_block_evictions_total", "Cached blocks that were taken for other tokens.")
+      .Value(D(s.steps.block_evictions));
+  b.Counter("preemptions_total", "Sequences that lost their blocks and are recomputed, by cause.");
+  for (size_t i = 0; i < kPreemptionCauseNames.size(); ++i) {
+    b.Value(D(s.steps.preemptions[i]), {{"cause", std::string(kPreemptionCauseNames[i])}});
+  }
 }
 
 void AddLatency(FamilyBuilder& b, const Snapshot& s, double context) {
@@ -153,6 +150,9 @@ void AddLatency(FamilyBuilder& b, const Snapshot& s, double context) {
 }
 
 void AddSteps(FamilyBuilder& b, const StepStats& steps) {
+  b.Counter("integrity_checks_total", "Checks of the server's own books while idle, by result.")
+      .Value(D(steps.audits_ok), {{"result", "ok"}})
+      .Value(D(steps.audits_failed), {{"result", "failed"}});
   b.HistogramFamily("step_duration_seconds", "Engine steps by phase.");
   for (size_t i = 0; i < kStepPhaseNames.size(); ++i) {
     b.Value(steps.step_seconds[i], {{"phase", std::string(kStepPhaseNames[i])}});

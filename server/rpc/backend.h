@@ -11,9 +11,11 @@
 #include "runtime/text/prompt_encoder.h"
 #include "runtime/text/tokenizer.h"
 #include "server/delivery/delivery.h"
+#include "server/engine/cache_domains.h"
 #include "server/engine/engine.h"
 #include "server/engine/inbox.h"
 #include "server/engine/intake.h"
+#include "server/engine/tenants.h"
 #include "server/rpc/validate.h"
 
 namespace quire {
@@ -44,6 +46,8 @@ struct Backend {
   const PromptEncoder* encoder = nullptr;
   const Tokenizer* tokenizer = nullptr;
   const Clock* clock = nullptr;
+  Tenants* tenants = nullptr;
+  const CacheDomains* domains = nullptr;
   RequestLimits request_limits;
   ServiceLimits service_limits;
   ModelCard card;

@@ -22,6 +22,7 @@ CallContext ReadCallContext(const grpc::ServerContext& context, const Clock& clo
   out.arrival = clock.Now();
   out.deadline = DeadlineOf(context.raw_deadline(), out.arrival);
   const auto& metadata = context.client_metadata();
+  out.caller = ReadCaller(metadata);
   if (const auto it = metadata.find("x-request-id"); it != metadata.end()) {
     out.request_id.assign(it->second.data(), it->second.size());
   }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/base/clock.h"
+#include "server/rpc/caller.h"
 
 namespace quire {
 
@@ -16,11 +17,13 @@ struct CallContext {
   MonotonicTime arrival{};
   MonotonicTime deadline = MonotonicTime::kInfinite;
   std::string request_id;  // metadata x-request-id; empty if absent
+  absl::StatusOr<Caller> caller = Caller{};
 };
 
 // What a handler that queues its work must know of its call. The flag outlives the call.
 struct CallLife {
   MonotonicTime deadline = MonotonicTime::kInfinite;
+  absl::StatusOr<Caller> caller = Caller{};
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
 };
 

@@ -20,7 +20,7 @@ namespace {
 // A request that delivery will end: from here on its sink gets exactly one OnEnd.
 struct Accepted {
   RequestId id = RequestId::kNone;
-  std::string name;  // the id that clients know
+  LiveRequests::Name name;  // the one that clients know
   MonotonicTime deadline = MonotonicTime::kInfinite;
   Inbox* inbox = nullptr;
   std::shared_ptr<GenerateSink> sink;
@@ -43,13 +43,18 @@ StreamSpec SpecOf(const ValidRequest& request) {
 }
 
 absl::StatusOr<ValidRequest> Read(const Backend& backend, const CallContext& call,
-                                  const v1::GenerateRequest& request, std::string* name) {
-  ASSIGN_OR_RETURN(ValidRequest valid, ValidateGenerate(request, backend.request_limits));
-  *name = request.request_id().empty() ? call.request_id : request.request_id();
-  if (!name->empty() && !IsValidRequestId(*name)) {
+                                  const v1::GenerateRequest& request, LiveRequests::Name* name) {
+  RETURN_IF_ERROR(call.caller.status());
+  const Caller& caller = *call.caller;
+  ASSIGN_OR_RETURN(ValidRequest valid, ValidateGenerate(request, backend.request_limits, caller));
+  name->tenant = caller.tenant;
+  name->id = request.request_id().empty() ? call.request_id : request.request_id();
+  if (!name->id.empty() && !IsValidRequestId(name->id)) {
     return InvalidField("x-request-id", "wanted 1..128 printable ASCII characters");
   }
   valid.id = NextRequestId();
+  valid.tenant = backend.tenants->Index(caller.tenant);
+  valid.cache_domain = backend.domains->Of(caller.tenant, valid.cache_salt, valid.kv);
   valid.arrival = call.arrival;
   valid.deadline = call.deadline;
   return valid;
@@ -61,8 +66,8 @@ absl::StatusOr<Accepted> Accept(RpcCore& core, Poller& poller, const CallContext
   Accepted out;
   absl::StatusOr<ValidRequest> valid = Read(*backend, call, request, &out.name);
   if (valid.ok()) {
-    if (out.name.empty()) {
-      out.name = absl::StrCat(core.identity.instance_id, "-", static_cast<uint64_t>(valid->id));
+    if (out.name.id.empty()) {
+      out.name.id = absl::StrCat(core.identity.instance_id, "-", static_cast<uint64_t>(valid->id));
     }
     if (absl::Status taken = core.live.Add(out.name, valid->id); !taken.ok()) valid = taken;
   }
@@ -105,8 +110,8 @@ struct GenerateCall {
   std::optional<v1::GenerateResponse> TakeMessage() {
     std::optional<v1::GenerateResponse> message = accepted.sink->Take();
     if (message.has_value() && !std::exchange(headers_set, true)) {
-      message->set_request_id(accepted.name);
-      context.AddInitialMetadata("quire-request-id", accepted.name);
+      message->set_request_id(accepted.name.id);
+      context.AddInitialMetadata("quire-request-id", accepted.name.id);
       context.AddInitialMetadata("quire-instance", core.identity.instance_id);
     }
     return message;

@@ -15,7 +15,7 @@
 
 namespace quire {
 
-enum class ServerState : uint8_t { kLoading, kReady, kDraining, kStalled };
+enum class ServerState : uint8_t { kLoading, kReady, kDraining, kStalled, kFaulty };
 
 inline constexpr char kLiveService[] = "quire.live";
 

@@ -103,11 +103,13 @@ void Detokenize(RpcCore& core, const v1::DetokenizeRequest& request,
   if (!posted.ok()) done(posted);
 }
 
-absl::Status Abort(RpcCore& core, const v1::AbortRequest& request, v1::AbortResponse* response) {
+absl::Status Abort(RpcCore& core, const v1::AbortRequest& request, v1::AbortResponse* response,
+                   const CallLife& life) {
   ASSIGN_OR_RETURN(const Backend* backend, core.Ready());
+  RETURN_IF_ERROR(life.caller.status());
   RETURN_IF_ERROR(ValidateAbort(request, backend->request_limits));
   for (const std::string& name : request.request_ids()) {
-    const RequestId id = core.live.Find(name);
+    const RequestId id = core.live.Find({life.caller->tenant, name});
     if (id != RequestId::kNone) backend->inbox->Abort(id, FinishReason::kAborted);
     v1::AbortResult* result = response->add_results();
     result->set_request_id(name);

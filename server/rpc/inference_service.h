@@ -13,6 +13,7 @@ void Tokenize(RpcCore& core, const v1::TokenizeRequest& request, v1::TokenizeRes
               const CallLife& life, Done done);
 void Detokenize(RpcCore& core, const v1::DetokenizeRequest& request,
                 v1::DetokenizeResponse* response, const CallLife& life, Done done);
-absl::Status Abort(RpcCore& core, const v1::AbortRequest& request, v1::AbortResponse* response);
+absl::Status Abort(RpcCore& core, const v1::AbortRequest& request, v1::AbortResponse* response,
+                   const CallLife& life);
 
 }  // namespace quire

@@ -8,7 +8,7 @@
 namespace quire {
 namespace {
 
-constexpr uint32_t kApiRevision = 1;
+constexpr uint32_t kApiRevision = 2;
 
 v1::ServerState StateOf(ServerState state) {
   switch (state) {
@@ -20,6 +20,8 @@ v1::ServerState StateOf(ServerState state) {
       return v1::SERVER_STATE_DRAINING;
     case ServerState::kStalled:
       return v1::SERVER_STATE_STALLED;
+    case ServerState::kFaulty:
+      return v1::SERVER_STATE_FAULTY;
   }
   return v1::SERVER_STATE_UNSPECIFIED;
 }
@@ -70,6 +72,8 @@ absl::Status GetModel(RpcCore& core, const v1::GetModelRequest& request,
   response->set_chat_template(card.chat_template);
   if (!card.chat_template.empty()) response->add_features(v1::FEATURE_CHAT);
   if (limits.template_reads_tools) response->add_features(v1::FEATURE_TOOLS);
+  response->add_features(v1::FEATURE_PRIORITY);
+  if (limits.kv_windows) response->add_features(v1::FEATURE_KV_POLICY);
   SetLimits(*backend, response->mutable_limits());
   return absl::OkStatus();
 }
@@ -105,6 +109,11 @@ absl::Status GetLoad(RpcCore& core, v1::GetLoadResponse* response) {
   response->set_total_blocks(static_cast<uint32_t>(stats.blocks_total));
   response->set_max_running(static_cast<uint32_t>(backend->service_limits.max_running));
   response->set_step(stats.step);
+  response->set_free_blocks(static_cast<uint32_t>(stats.blocks_free));
+  response->set_prefix_query_tokens(stats.prefix_query_tokens);
+  response->set_prefix_hit_tokens(stats.prefix_hit_tokens);
+  response->set_prefill_tokens_per_second(stats.rates.prefill_tokens_per_second);
+  response->set_decode_steps_per_second(stats.rates.steps_per_second);
   return absl::OkStatus();
 }
 

@@ -26,8 +26,9 @@ absl::Status MethodUnsupported(RpcMethod method) {
 absl::StatusOr<const Backend*> RpcCore::Ready() const {
   const Backend* ready = backend.load(std::memory_order_acquire);
   if (ready == nullptr) return Unavailable("LOADING", "the model is being loaded");
-  if (health.state() == ServerState::kStalled)
-    return Unavailable("STALLED", "the engine makes no progress");
+  const ServerState state = health.state();
+  if (state == ServerState::kStalled) return Unavailable("STALLED", "the engine makes no progress");
+  if (state == ServerState::kFaulty) return Unavailable("FAULTY", "the server found itself faulty");
   return ready;
 }
 

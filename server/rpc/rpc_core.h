@@ -36,7 +36,7 @@ struct RpcCore {
   std::atomic<int32_t> calls{0};                 // in flight, health and reflection excepted
   std::atomic<const Backend*> backend{nullptr};  // null while loading
 
-  // The backend, or UNAVAILABLE LOADING or STALLED. Draining is the intake's to refuse.
+  // The backend, or UNAVAILABLE LOADING, STALLED or FAULTY. Draining is the intake's to refuse.
   absl::StatusOr<const Backend*> Ready() const;
 };
 

@@ -115,10 +115,10 @@ void ServeInference(RpcCore& core, Poller& poller, v1::InferenceService::AsyncSe
                                v1::DetokenizeResponse* response, const CallLife& life,
                                Done done) { Detokenize(core, request, response, life, done); }));
   ServeUnary(core, poller, service, &Service::RequestAbort,
-             InPlace<v1::AbortRequest, v1::AbortResponse>(
-                 RpcMethod::kAbort, [&core](const auto& request, auto* response) {
-                   return Abort(core, request, response);
-                 }));
+             std::pair(RpcMethod::kAbort,
+                       [&core](const v1::AbortRequest& request, v1::AbortResponse* response,
+                               const CallLife& life,
+                               const Done& done) { done(Abort(core, request, response, life)); }));
   ServeUnary(core, poller, service, &Service::RequestEmbed,
              Missing<v1::EmbedRequest, v1::EmbedResponse>(RpcMethod::kEmbed));
   ServeUnary(core, poller, service, &Service::RequestScore,

@@ -47,7 +47,9 @@ CallTask ServeUnary(RpcCore& core, Poller& poller, Service& service,
   ServeUnary(core, poller, service, request_call, method);
 
   CallLife life;
-  life.deadline = ReadCallContext(context, *core.clock).deadline;
+  CallContext read = ReadCallContext(context, *core.clock);
+  life.deadline = read.deadline;
+  life.caller = std::move(read.caller);
   end.OnCancel([flag = life.cancelled] { flag->store(true); });
   Response response;
   absl::Status status;

@@ -7,6 +7,7 @@
 #include "runtime/base/error_info.h"
 #include "runtime/text/utf8.h"
 #include "server/rpc/validate_prompt.h"
+#include "server/rpc/validate_schedule.h"
 #include "server/rpc/violations.h"
 
 namespace quire {
@@ -19,10 +20,6 @@ constexpr int kMaxBiases = 1024;
 constexpr uint32_t kMaxTokensPerMessage = 256;
 constexpr int kMaxDetokenizeIds = 1 << 18;
 constexpr int kMaxAbortIds = 1024;
-
-bool IsPrintable(const std::string& s) {
-  return std::all_of(s.begin(), s.end(), [](char c) { return c >= 0x20 && c <= 0x7e; });
-}
 
 // Accept form: false for NaN.
 bool InRange(float value, float low, float high) { return value >= low && value <= high; }
@@ -76,8 +73,8 @@ void ReadSampling(const v1::Sampling& s, const RequestLimits& limits, ValidReque
     if (!(s.num_outputs() >= 1 && s.num_outputs() <= static_cast<uint32_t>(limits.max_outputs))) {
       v->Invalid("sampling.num_outputs",
                  absl::StrCat("got ", s.num_outputs(), ", wanted 1..", limits.max_outputs));
-    } else if (s.num_outputs() > 1) {
-      v->Unsupported("sampling.num_outputs");
+    } else {
+      out->num_sequences = static_cast<int32_t>(s.num_outputs());
     }
   }
   if (s.has_seed()) {
@@ -215,37 +212,8 @@ void ReadOutput(const v1::OutputOptions& o, const RequestLimits& limits, ValidRe
   }
 }
 
-void CheckCache(const v1::CacheOptions& c, const RequestLimits& limits, Violations* v) {
-  if (c.bypass()) v->Unsupported("cache.bypass");
-  if (!c.salt().empty()) {
-    if (!(c.salt().size() <= 64 && IsPrintable(c.salt()))) {
-      v->Invalid("cache.salt", "wanted at most 64 printable ASCII characters");
-    } else {
-      v->Unsupported("cache.salt");
-    }
-  }
-  if (c.has_window_tokens()) {
-    if (!(c.window_tokens() >= 64 &&
-          c.window_tokens() <= static_cast<uint32_t>(limits.context_tokens))) {
-      v->Invalid("cache.window_tokens", absl::StrCat("wanted 64..", limits.context_tokens));
-    } else {
-      v->Unsupported("cache.window_tokens");
-    }
-  }
-  if (c.has_sink_tokens()) {
-    if (!c.has_window_tokens()) {
-      v->Conflict("cache.sink_tokens", "only with cache.window_tokens");
-    } else if (!(c.sink_tokens() <= 256)) {
-      v->Invalid("cache.sink_tokens", "wanted 0..256");
-    } else {
-      v->Unsupported("cache.sink_tokens");
-    }
-  }
-}
-
 // Fields of features that come later.
-void CheckUnsupported(const v1::GenerateRequest& r, const RequestLimits& limits, Violations* v) {
-  CheckCache(r.cache(), limits, v);
+void CheckUnsupported(const v1::GenerateRequest& r, Violations* v) {
   if (r.has_constraint()) {
     if (r.constraint().kind_case() == v1::Constraint::KIND_NOT_SET) {
       v->Invalid("constraint", "wanted exactly one kind");
@@ -255,11 +223,6 @@ void CheckUnsupported(const v1::GenerateRequest& r, const RequestLimits& limits,
   }
   if (r.intervention().head_edits_size() > 0 || r.intervention().edge_cuts_size() > 0) {
     v->Unsupported("intervention");
-  }
-  if (!(r.priority() >= -10 && r.priority() <= 10)) {
-    v->Invalid("priority", absl::StrCat("got ", r.priority(), ", wanted -10..10"));
-  } else if (r.priority() != 0) {
-    v->Unsupported("priority");
   }
   if (!(r.draft_tokens() <= 16)) {
     v->Invalid("draft_tokens", absl::StrCat("got ", r.draft_tokens(), ", wanted 0..16"));
@@ -278,6 +241,10 @@ absl::Status Begin(const google::protobuf::Message& request, const std::string& 
 
 }  // namespace
 
+bool IsPrintable(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c <= 0x7e; });
+}
+
 bool IsValidRequestId(const std::string& id) {
   return !id.empty() && id.size() <= 128 && IsPrintable(id);
 }
@@ -293,7 +260,7 @@ absl::Status CheckModelName(const std::string& model, const RequestLimits& limit
 }
 
 absl::StatusOr<ValidRequest> ValidateGenerate(const v1::GenerateRequest& request,
-                                              const RequestLimits& limits) {
+                                              const RequestLimits& limits, const Caller& caller) {
   Violations violations;
   if (absl::Status s = Begin(request, request.model(), limits, &violations); !s.ok()) return s;
   if (!request.request_id().empty() && !IsValidRequestId(request.request_id())) {
@@ -304,7 +271,10 @@ absl::StatusOr<ValidRequest> ValidateGenerate(const v1::GenerateRequest& request
   ReadSampling(request.sampling(), limits, &out, &violations);
   ReadStopping(request.stopping(), limits, &out.stop, &violations);
   ReadOutput(request.output(), limits, &out, &violations);
-  CheckUnsupported(request, limits, &violations);
+  ReadCacheOptions(request.cache(), &out, &violations);
+  ReadKvPolicy(request.kv_policy(), limits, &out, &violations);
+  ReadPriority(request, caller, &out, &violations);
+  CheckUnsupported(request, &violations);
   if (!violations.empty()) return violations.ToStatus();
   return out;
 }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "quire/v1/inference.pb.h"
 #include "server/engine/valid_request.h"
+#include "server/rpc/caller.h"
 
 namespace quire {
 
@@ -22,12 +23,14 @@ struct RequestLimits {
   int32_t max_outputs = 8;
   int32_t max_top_logprobs = 20;
   bool template_reads_tools = false;
+  bool kv_windows = false;  // the runtime honours KvPolicy
   bool ignore_unknown_fields = false;
 };
 
-// Everything but id, arrival and deadline. A missing seed is drawn.
+// Everything but id, tenant, cache domain, arrival and deadline. A missing seed is drawn.
 absl::StatusOr<ValidRequest> ValidateGenerate(const v1::GenerateRequest& request,
-                                              const RequestLimits& limits);
+                                              const RequestLimits& limits,
+                                              const Caller& caller = {});
 
 absl::StatusOr<PromptSource> ValidateTokenize(const v1::TokenizeRequest& request,
                                               const RequestLimits& limits);
@@ -41,6 +44,8 @@ absl::Status ValidateAbort(const v1::AbortRequest& request, const RequestLimits&
 // NOT_FOUND MODEL_NOT_FOUND unless `model` is empty or one of the names.
 absl::Status CheckModelName(const std::string& model, const RequestLimits& limits);
 
+// Characters 0x20..0x7e only.
+bool IsPrintable(const std::string& text);
 // 1..128 printable ASCII characters.
 bool IsValidRequestId(const std::string& id);
 

@@ -20,7 +20,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 
 
 def load_messages(folder):
-    files = ["quire/v1/inference.proto", "quire/v1/model.proto"]
+    files = ["quire/v1/intervention.proto", "quire/v1/inference.proto", "quire/v1/model.proto"]
     subprocess.run(["protoc", f"-I{PROTO}", f"--python_out={folder}", *files], check=True)
     sys.path.insert(0, folder)
     return importlib.import_module("quire.v1.inference_pb2"), importlib.import_module("quire.v1.model_pb2")

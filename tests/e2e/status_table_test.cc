@@ -1,6 +1,7 @@
 // One test per row of the status contract that this build can produce, read back by a client.
 #include <grpcpp/create_channel.h>
 
+#include <chrono>
 #include <limits>
 #include <string>
 #include <thread>
@@ -78,10 +79,10 @@ TEST(StatusTable, PromptBeyondThePool) {
 TEST(StatusTable, FieldThatThisBuildLacks) {
   TestServer server;
   v1::GenerateRequest request = MakeGenerate("x", 1);
-  request.mutable_sampling()->set_num_outputs(2);
+  request.set_draft_tokens(2);
   const absl::Status status = server.Generate(request).status;
   Expect(status, absl::StatusCode::kUnimplemented, "FIELD_UNSUPPORTED");
-  EXPECT_THAT(GetErrorInfo(status).metadata, Contains(Pair("field", "sampling.num_outputs")));
+  EXPECT_THAT(GetErrorInfo(status).metadata, Contains(Pair("field", "draft_tokens")));
 }
 
 TEST(StatusTable, UnknownFieldNumber) {
@@ -147,6 +148,101 @@ TEST(StatusTable, FullQueueSaysWhenToComeBack) {
   first.join();
   second.join();
   EXPECT_THAT(server.CheckIdle(), IsEmpty());
+}
+
+TEST(StatusTable, QueueFullOfPromptTokens) {
+  TestServerOptions options;
+  options.scheduler.max_running = 1;
+  options.scheduler.max_waiting_tokens = 100;
+  TestServer server(options);
+  server.runner().Close();
+  const auto generate = [&server] { server.Generate(MakeGenerate(std::string(80, 'x'), 2)); };
+  std::thread first(generate);
+  EXPECT_TRUE(server.runner().WaitUntilHeld());
+  std::thread second(generate);
+  while (server.inbox().waiting_tokens() < 80) absl::SleepFor(absl::Milliseconds(2));
+  const absl::Status status = server.Generate(MakeGenerate(std::string(80, 'y'), 2)).status;
+  Expect(status, absl::StatusCode::kResourceExhausted, "QUEUE_TOKENS_FULL");
+  EXPECT_THAT(GetErrorInfo(status).metadata, Contains(Pair("limit", "100")));
+  EXPECT_GE(GetErrorInfo(status).retry_delay_ms, 50);
+  server.runner().Open();
+  first.join();
+  second.join();
+  EXPECT_THAT(server.CheckIdle(), IsEmpty());
+}
+
+// A server that takes a second for a token of a prompt, or believes so.
+TestServerOptions Slow() {
+  TestServerOptions options;
+  options.scheduler.max_running = 1;
+  options.deadline_admission = true;
+  options.rates = ServiceRates{.prefill_tokens_per_second = 1};
+  return options;
+}
+
+Reply Within(TestServer& server, const v1::GenerateRequest& request,
+             std::chrono::seconds deadline) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + deadline);
+  return server.Generate(request, nullptr, &context);
+}
+
+TEST(StatusTable, DeadlineThatCannotBeMet) {
+  TestServer server(Slow());
+  EXPECT_TRUE(Within(server, MakeGenerate("x", 2), std::chrono::hours(1)).status.ok());
+  const absl::Status status =
+      Within(server, MakeGenerate(std::string(900, 'x'), 2), std::chrono::minutes(5)).status;
+  Expect(status, absl::StatusCode::kDeadlineExceeded, "DEADLINE");
+  EXPECT_THAT(GetErrorInfo(status).metadata, Contains(Pair("stage", "admission")));
+  EXPECT_EQ(GetErrorInfo(status).retry_delay_ms, -1);
+  EXPECT_THAT(server.CheckIdle(), IsEmpty());
+}
+
+TEST(StatusTable, DeadlineThatTheQueueCannotMeet) {
+  TestServer server(Slow());
+  server.runner().Close();
+  std::thread first([&server] { server.Generate(MakeGenerate("x", 2)); });
+  EXPECT_TRUE(server.runner().WaitUntilHeld());
+  std::thread second([&server] { server.Generate(MakeGenerate(std::string(100, 'x'), 2)); });
+  while (server.inbox().waiting_tokens() < 100) absl::SleepFor(absl::Milliseconds(2));
+  const absl::Status status = Within(server, MakeGenerate("x", 2), std::chrono::seconds(60)).status;
+  Expect(status, absl::StatusCode::kResourceExhausted, "QUEUE_AGE");
+  EXPECT_GE(GetErrorInfo(status).retry_delay_ms, 50);
+  server.runner().Open();
+  first.join();
+  second.join();
+  EXPECT_THAT(server.CheckIdle(), IsEmpty());
+}
+
+TEST(StatusTable, MetadataThatIsNoTenant) {
+  TestServer server;
+  grpc::ClientContext context;
+  context.AddMetadata("x-quire-tenant", "Not A Name");
+  context.AddMetadata("x-quire-priority", "11");
+  const absl::Status status = server.Generate(MakeGenerate("x", 1), nullptr, &context).status;
+  Expect(status, absl::StatusCode::kInvalidArgument, "FIELD_INVALID");
+  ASSERT_EQ(GetErrorInfo(status).violations.size(), 2u);
+  EXPECT_EQ(GetErrorInfo(status).violations[0].field, "x-quire-tenant");
+  EXPECT_EQ(GetErrorInfo(status).violations[1].field, "x-quire-priority");
+  EXPECT_THAT(server.CheckIdle(), IsEmpty());
+}
+
+TEST(StatusTable, PriorityThatDisagreesWithTheMetadata) {
+  TestServer server;
+  grpc::ClientContext context;
+  context.AddMetadata("x-quire-priority", "1");
+  v1::GenerateRequest request = MakeGenerate("x", 1);
+  request.set_priority(2);
+  Expect(server.Generate(request, nullptr, &context).status, absl::StatusCode::kInvalidArgument,
+         "FIELD_CONFLICT");
+}
+
+TEST(StatusTable, Faulty) {
+  TestServer server;
+  server.rpc().health().SetState(ServerState::kFaulty);
+  const absl::Status status = server.Generate(MakeGenerate("x", 1)).status;
+  Expect(status, absl::StatusCode::kUnavailable, "FAULTY");
+  EXPECT_GE(GetErrorInfo(status).retry_delay_ms, 0);
 }
 
 TEST(StatusTable, CallsBeyondTheCap) {

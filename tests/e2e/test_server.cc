@@ -2,6 +2,7 @@
 
 #include <grpcpp/create_channel.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -70,7 +71,9 @@ FakeModelOptions TestServer::WithVocabulary(FakeModelOptions options, int32_t vo
 TestServer::TestServer(TestServerOptions options)
     : options_(std::move(options)),
       runner_(WithVocabulary(options_.model, tokenizer_.vocab_size())),
-      inbox_(options_.scheduler.max_running + options_.scheduler.max_waiting) {
+      tenants_(options_.tenants),
+      inbox_({.sequences = options_.scheduler.max_running + options_.scheduler.max_waiting,
+              .waiting_tokens = options_.scheduler.max_waiting_tokens}) {
   const RunnerLimits limits = runner_.Limits();
   absl::StatusOr<std::unique_ptr<RpcServer>> rpc =
       RpcServer::Start({.listen = {"127.0.0.1:0"},
@@ -90,13 +93,23 @@ TestServer::TestServer(TestServerOptions options)
   SchedulerOptions scheduler = options_.scheduler;
   scheduler.context_tokens = limits.context_tokens;
   scheduler.step_tokens = limits.max_rows;
-  engine_ = std::make_unique<Engine>(
-      scheduler,
-      EngineLinks{.runner = &runner_, .inbox = &inbox_, .events = &events_, .clock = &clock_});
+  engine_ = std::make_unique<Engine>(scheduler,
+                                     EngineLinks{.runner = &runner_,
+                                                 .inbox = &inbox_,
+                                                 .events = &events_,
+                                                 .clock = &clock_,
+                                                 .audit = [this] { return CheckBooks(books()); }},
+                                     [this](StepStats stats) {
+                                       if (options_.rates.has_value())
+                                         stats.rates = *options_.rates;
+                                       intake_->SetLoad(stats);
+                                     });
   IntakeOptions intake;
   intake.capacity = {.context_tokens = limits.context_tokens, .num_blocks = limits.num_blocks};
   intake.vocab_size = limits.vocab_size;
   intake.eos_ids = tokenizer_.eos_ids();
+  intake.max_running = scheduler.max_running;
+  intake.deadline_admission = options_.deadline_admission;
   intake_ = std::make_unique<Intake>(intake, IntakeLinks{&encoder_, &inbox_, &events_, &clock_});
   backend_.intake = intake_.get();
   backend_.inbox = &inbox_;
@@ -105,11 +118,14 @@ TestServer::TestServer(TestServerOptions options)
   backend_.encoder = &encoder_;
   backend_.tokenizer = &tokenizer_;
   backend_.clock = &clock_;
+  backend_.tenants = &tenants_;
+  backend_.domains = &domains_;
   backend_.card.context_tokens = limits.context_tokens;
   backend_.request_limits = {.model_names = {"fake"},
                              .vocab_size = limits.vocab_size,
                              .context_tokens = limits.context_tokens,
-                             .max_prompt_bytes = options_.max_prompt_bytes};
+                             .max_prompt_bytes = options_.max_prompt_bytes,
+                             .max_outputs = std::min(8, scheduler.max_running)};
   backend_.service_limits.max_running = scheduler.max_running;
   backend_.isa = "fake-isa";
   delivery_->Start();
@@ -160,21 +176,29 @@ Reply TestServer::Generate(
   return reply;
 }
 
+Books TestServer::books() const {
+  Books books{.streams = delivery_->Stats()};  // downstream first, as a scrape does
+  books.steps = engine_->Stats();
+  books.intake = intake_->Stats();
+  return books;
+}
+
 std::string TestServer::CheckIdle() {
   if (!inbox_.WaitUntilEmpty(absl::FromChrono(kPatience))) return "requests are still live";
   // The engine and the delivery publish their numbers a little after the last request has ended.
-  for (int i = 0; i < 2000 && !CheckBooks().empty(); ++i) absl::SleepFor(absl::Milliseconds(5));
-  return CheckBooks();
+  for (int i = 0; i < 2000 && !WrongAtRest().empty(); ++i) absl::SleepFor(absl::Milliseconds(5));
+  return WrongAtRest();
 }
 
-std::string TestServer::CheckBooks() {
-  const StreamStats streams = delivery_->Stats();
-  const StepStats steps = engine_->Stats();
-  const IntakeStats intake = intake_->Stats();
-  uint64_t finished = 0, sequences = 0;
-  for (const uint64_t n : streams.finished) finished += n;
+std::string TestServer::WrongAtRest() {
+  const Books now = books();
+  const StreamStats& streams = now.streams;
+  const StepStats& steps = now.steps;
+  const IntakeStats& intake = now.intake;
+  const uint64_t finished = FinishedRequests(streams);
+  uint64_t sequences = 0;
   for (const uint64_t n : steps.sequences_finished) sequences += n;
-  const uint64_t rejected = SumOf(intake.rejected) + SumOf(steps.rejected);
+  const uint64_t rejected = SumOf(intake.rejected);
   std::string wrong;
   const auto expect = [&wrong](const char* what, int64_t got, int64_t wanted) {
     if (got != wanted) absl::StrAppend(&wrong, what, ": ", got, ", wanted ", wanted, "\n");
@@ -190,6 +214,12 @@ std::string TestServer::CheckBooks() {
   expect("accepted", static_cast<int64_t>(steps.accepted), static_cast<int64_t>(finished));
   expect("sequences started", static_cast<int64_t>(steps.sequences_started),
          static_cast<int64_t>(sequences));
+  expect("failed audits", static_cast<int64_t>(steps.audits_failed), 0);
+  expect("reserved sequences", inbox_.reserved_sequences(), 0);
+  expect("waiting tokens", inbox_.waiting_tokens(), 0);
+  if (const absl::Status status = CheckBooks(now); !status.ok()) {
+    absl::StrAppend(&wrong, status.message());
+  }
   return wrong;
 }
 

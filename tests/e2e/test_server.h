@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "server/delivery/delivery.h"
 #include "server/engine/engine.h"
 #include "server/engine/intake.h"
+#include "server/metrics/books.h"
 #include "server/metrics/metrics.h"
 #include "server/rpc/rpc_server.h"
 #include "tests/testing/fake_model_runner.h"
@@ -60,6 +62,9 @@ struct TestServerOptions {
   int64_t max_prompt_bytes = 1 << 20;
   bool reflection = false;
   bool attach = true;  // false: stays LOADING
+  std::vector<std::string> tenants{};
+  bool deadline_admission = false;
+  std::optional<ServiceRates> rates{};  // told to the door in place of the measured ones
 };
 
 // A finished Generate call as its client saw it.
@@ -86,6 +91,7 @@ class TestServer {
   RpcServer& rpc() { return *rpc_; }
   Engine& engine() { return *engine_; }
   Inbox& inbox() { return inbox_; }
+  Books books() const;  // of one moment
 
   void Attach() { rpc_->Attach(&backend_); }
   // What SIGTERM does. True: nothing was cut off.
@@ -100,13 +106,15 @@ class TestServer {
   std::string CheckIdle();
 
  private:
-  std::string CheckBooks();  // at this moment
+  std::string WrongAtRest();  // at this moment
   static FakeModelOptions WithVocabulary(FakeModelOptions options, int32_t vocab_size);
   const TestServerOptions options_;
   SteadyClock clock_;
   FakeTokenizer tokenizer_;
   PromptEncoder encoder_{&tokenizer_, nullptr};
   GatedRunner runner_;
+  Tenants tenants_;
+  CacheDomains domains_;
   Inbox inbox_;
   StepEvents events_;
   Backend backend_;

@@ -95,6 +95,29 @@ TEST_F(ServerConfigTest, UnitsAreUnderstood) {
   EXPECT_EQ(Parse({"--drain-timeout", "2m"})->drain_timeout, absl::Minutes(2));
 }
 
+TEST_F(ServerConfigTest, SchedulingHasFlags) {
+  const auto defaults = Parse({});
+  EXPECT_TRUE(defaults->prefix_cache);
+  EXPECT_FALSE(defaults->fcfs);
+  EXPECT_FALSE(defaults->deadline_admission);
+  const auto config = Parse({"--prefix-cache", "off", "--scheduling", "fcfs", "--ageing-ms", "250",
+                             "--target-itl-ms", "40", "--deadline-admission", "--tenant-weights",
+                             "gold=4,free-tier=0.5"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_FALSE(config->prefix_cache);
+  EXPECT_TRUE(config->fcfs);
+  EXPECT_EQ(config->ageing_ms, 250);
+  EXPECT_EQ(config->target_itl_ms, 40);
+  EXPECT_TRUE(config->deadline_admission);
+  EXPECT_THAT(config->tenant_weights,
+              ElementsAre(TenantWeight{"gold", 4}, TenantWeight{"free-tier", 0.5}));
+  EXPECT_THAT(Parse({}, {{"QUIRE_TENANT_WEIGHTS", "a=2,b=3"}})->tenant_weights,
+              ElementsAre(TenantWeight{"a", 2}, TenantWeight{"b", 3}));
+  for (const char* bad : {"a", "=1", "A=1", "a=0", "a=nan", "a=101", "a=1,a=2", "a=1,"}) {
+    ExpectError(Parse({"--tenant-weights", bad}), 64, "--tenant-weights");
+  }
+}
+
 TEST_F(ServerConfigTest, BadFlagsAreUsageErrors) {
   ExpectError(Parse({"--threads", "many"}), 64, "--threads: got 'many', wanted integer 0..1024");
   ExpectError(Parse({"--threads", "-1"}), 64, "--threads");

@@ -26,7 +26,7 @@ class DeliveryFixture {
     spec.id = RequestId{id};
     spec.arrival = clock.Now();
     delivery.Open(std::move(spec), sink);
-    EXPECT_TRUE(inbox.Reserve(RequestId{id}));
+    EXPECT_EQ(inbox.Reserve(RequestId{id}), Room::kTaken);
     return sink;
   }
   // As the intake does when it is done with a request, and the engine when it takes it.

@@ -39,9 +39,7 @@ class Pipeline {
                {&encoder, &inbox, &events, clock_}),
         engine(options.scheduler,
                {.runner = &runner, .inbox = &inbox, .events = &events, .clock = clock_},
-               [this](const StepStats& s) {
-                 intake.SetLoad(s.waiting_tokens, s.prefill_tokens_per_second);
-               }),
+               [this](const StepStats& s) { intake.SetLoad(s); }),
         delivery(options.delivery, {&tokenizer, &inbox, &events, clock_}) {}
   ~Pipeline() { Stop(); }
 
@@ -109,30 +107,5 @@ class Pipeline {
   Engine engine;
   Delivery delivery;
 };
-
-// The accounting identities of one snapshot, loaded downstream first as a scrape does. Empty: all
-// hold.
-inline std::string BrokenIdentity(const StreamStats& streams, const StepStats& steps,
-                                  const IntakeStats& intake) {
-  uint64_t finished = 0, sequences = 0;
-  for (const uint64_t n : streams.finished) finished += n;
-  for (const uint64_t n : steps.sequences_finished) sequences += n;
-  if (intake.received < steps.accepted + SumOf(intake.rejected) + SumOf(steps.rejected))
-    return "A1";
-  if (steps.accepted < finished) return "A2";
-  if (steps.sequences_started != sequences + static_cast<uint64_t>(steps.running + steps.waiting))
-    return "A3";
-  if (steps.blocks_free + steps.blocks_cached + steps.blocks_used != steps.blocks_total)
-    return "A4";
-  if (static_cast<double>(steps.prefill_tokens + steps.recompute_tokens + steps.decode_tokens) !=
-      steps.step_tokens.sum) {
-    return "A5";
-  }
-  if (streams.inter_token.count != streams.generation_tokens - streams.sequences_with_token)
-    return "A7 gaps";
-  if (streams.time_to_first_token.count != streams.requests_with_token) return "A7 first tokens";
-  if (streams.request.count != finished) return "A7 durations";
-  return "";
-}
 
 }  // namespace quire

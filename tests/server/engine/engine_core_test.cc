@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "runtime/base/error_info.h"
 #include "server/engine/engine.h"
 #include "tests/testing/count_allocations.h"
 #include "tests/testing/fake_model_runner.h"
@@ -51,7 +50,7 @@ class EngineCoreTest : public testing::Test {
             .runner = runner_.get(), .inbox = &inbox_, .events = &events_, .clock = &clock_});
   }
   void Submit(Request request) {
-    ASSERT_TRUE(inbox_.Reserve(request.id));
+    ASSERT_EQ(inbox_.Reserve(request.id, request.num_sequences), Room::kTaken);
     inbox_.Submit(std::move(request));
   }
   // One step; its events are appended to tokens_ and refused_.
@@ -144,24 +143,79 @@ TEST_F(EngineCoreTest, AnAbortTakesEffectAtTheNextStepEdgeInAnyState) {
   }
 }
 
-TEST_F(EngineCoreTest, RefusesWhatTheSchedulerDoesNotTake) {
+TEST_F(EngineCoreTest, TakesWhateverTheInboxLetIn) {
   SchedulerOptions options = kOptions;
+  options.max_waiting = 1;
   options.max_waiting_tokens = 60;
   Make({}, options);
-  Submit(MakeRequest(1, 50, 4));
-  Submit(MakeRequest(2, 50, 4));
-  Submit(MakeRequest(3, 2000, 4));
+  for (uint64_t id = 1; id <= 12; ++id) Submit(MakeRequest(id, 50, 4));
   Step();
-  ASSERT_EQ(refused_.size(), 2u);
-  EXPECT_EQ(refused_[0].id, RequestId{2});
-  const ErrorInfo full = GetErrorInfo(refused_[0].status);
-  EXPECT_EQ(full.reason, "QUEUE_TOKENS_FULL");
-  EXPECT_GE(full.retry_delay_ms, 50);
-  EXPECT_TRUE(absl::IsInvalidArgument(refused_[1].status));
-  EXPECT_EQ(inbox_.live(), 1) << "refused requests hold no slot";
-  EXPECT_EQ(core_->Stats().accepted, 1u);
-  EXPECT_EQ(SumOf(core_->Stats().rejected), 2u);
+  EXPECT_EQ(core_->Stats().accepted, 12u);
   RunToRest();
+  EXPECT_EQ(core_->Stats().sequences_finished[static_cast<size_t>(SequenceEnd::kLength)], 12u);
+}
+
+using EngineCoreDeathTest = EngineCoreTest;
+
+TEST_F(EngineCoreDeathTest, DiesOfARequestThatTheIntakeMustNotLetIn) {
+  Make();
+  Submit(MakeRequest(1, 2000, 4));
+  EXPECT_DEATH(Step(), "the intake lets in what fits");
+}
+
+TEST_F(EngineCoreTest, AnOutputWhoseTextHasEndedStopsAloneAtTheNextStepEdge) {
+  Make();
+  Request request = MakeRequest(1, 10, 30);
+  request.num_sequences = 3;
+  Submit(std::move(request));
+  while (TokensOf(1).size() < 6) Step();
+  inbox_.EndOutput({RequestId{1}, 1});
+  tokens_.clear();
+  Step();
+  ASSERT_THAT(EndsOf(1), ElementsAre(FinishReason::kStop));
+  for (const TokenEvent& event : tokens_) {
+    EXPECT_EQ(event.finish == FinishReason::kStop, event.sequence.output_index == 1);
+    EXPECT_EQ(event.token == TokenId::kNone, event.sequence.output_index == 1);
+  }
+  EXPECT_EQ(inbox_.live(), 1);
+  RunToRest();
+  EXPECT_THAT(EndsOf(1),
+              ElementsAre(FinishReason::kStop, FinishReason::kLength, FinishReason::kLength));
+  EXPECT_EQ(core_->Stats().blocks_used, 0);
+}
+
+TEST_F(EngineCoreTest, AuditsItsBooksWhenIdleAtMostOnceASecond) {
+  Make();
+  Submit(MakeRequest(1, 10, 3));
+  RunToRest();
+  EXPECT_EQ(core_->Stats().audits_ok, 1u);
+  Submit(MakeRequest(2, 10, 3));
+  RunToRest();
+  EXPECT_EQ(core_->Stats().audits_ok, 1u) << "a moment ago";
+  EXPECT_GT(core_->IdleTime(), absl::ZeroDuration());
+  EXPECT_LE(core_->IdleTime(), absl::Seconds(1)) << "it is due";
+  clock_.AdvanceMillis(1000);
+  EXPECT_EQ(core_->IdleTime(), absl::ZeroDuration());
+  Step();
+  EXPECT_EQ(core_->Stats().audits_ok, 2u);
+  EXPECT_EQ(core_->Stats().audits_failed, 0u);
+  EXPECT_EQ(core_->IdleTime(), absl::InfiniteDuration()) << "nothing has ended since";
+}
+
+TEST_F(EngineCoreTest, BooksThatDoNotBalanceAreCountedAndItGoesOn) {
+  runner_ = std::make_unique<FakeModelRunner>(FakeModelOptions{});
+  core_ = std::make_unique<EngineCore>(
+      kOptions, EngineLinks{.runner = runner_.get(),
+                            .inbox = &inbox_,
+                            .events = &events_,
+                            .clock = &clock_,
+                            .audit = [] { return absl::InternalError("one is missing"); }});
+  Submit(MakeRequest(1, 10, 3));
+  RunToRest();
+  EXPECT_EQ(core_->Stats().audits_failed, 1u);
+  Submit(MakeRequest(2, 10, 3));
+  RunToRest();
+  EXPECT_EQ(TokensOf(2).size(), 3u);
 }
 
 TEST_F(EngineCoreTest, NonFiniteLogitsEndThatRequestAlone) {

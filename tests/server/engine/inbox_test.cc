@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <vector>
 
 namespace quire {
 namespace {
@@ -28,18 +29,96 @@ InboxMessages Drain(Inbox& inbox) {
 
 TEST(Inbox, RefusesBeyondItsSlotsAndReusesThem) {
   Inbox inbox(2);
-  EXPECT_TRUE(inbox.Reserve(kOne));
-  EXPECT_TRUE(inbox.Reserve(kTwo));
-  EXPECT_FALSE(inbox.Reserve(kThree));
+  EXPECT_EQ(inbox.Reserve(kOne), Room::kTaken);
+  EXPECT_EQ(inbox.Reserve(kTwo), Room::kTaken);
+  EXPECT_EQ(inbox.Reserve(kThree), Room::kNoSequences);
   inbox.Release(kOne);
-  EXPECT_TRUE(inbox.Reserve(kThree));
+  EXPECT_EQ(inbox.Reserve(kThree), Room::kTaken);
   EXPECT_EQ(inbox.live(), 2);
+}
+
+TEST(Inbox, CountsSequencesNotRequests) {
+  Inbox inbox(8);
+  EXPECT_EQ(inbox.Reserve(kOne, 5), Room::kTaken);
+  EXPECT_EQ(inbox.Reserve(kTwo, 4), Room::kNoSequences);
+  EXPECT_EQ(inbox.Reserve(kTwo, 3), Room::kTaken);
+  EXPECT_EQ(inbox.reserved_sequences(), 8);
+  inbox.Release(kOne);
+  EXPECT_EQ(inbox.reserved_sequences(), 3);
+  EXPECT_TRUE(inbox.Audit().ok()) << inbox.Audit();
+}
+
+TEST(Inbox, PromptTokensWaitUntilTheirRequestStartsOrEnds) {
+  Inbox inbox(InboxLimits{.sequences = 8, .waiting_tokens = 100});
+  ASSERT_EQ(inbox.Reserve(kOne), Room::kTaken);
+  EXPECT_TRUE(inbox.ReserveTokens(kOne, 70));
+  ASSERT_EQ(inbox.Reserve(kTwo, 1, 31), Room::kNoTokens);
+  ASSERT_EQ(inbox.Reserve(kTwo, 1, 10), Room::kTaken);
+  EXPECT_FALSE(inbox.ReserveTokens(kTwo, 31));
+  EXPECT_TRUE(inbox.ReserveTokens(kTwo, 30));
+  EXPECT_EQ(inbox.waiting_tokens(), 100);
+  inbox.Submit(Make(kOne));
+  Drain(inbox);
+  const SequenceId first{kOne, 0};
+  inbox.MarkStarted({&first, 1});
+  inbox.MarkStarted({&first, 1});  // after a preemption: nothing is given back twice
+  EXPECT_EQ(inbox.waiting_tokens(), 30);
+  EXPECT_TRUE(inbox.Audit().ok()) << inbox.Audit();
+  inbox.Release(kTwo);
+  inbox.Finished({&kOne, 1});
+  EXPECT_EQ(inbox.waiting_tokens(), 0);
+  EXPECT_EQ(inbox.reserved_sequences(), 0);
+  EXPECT_TRUE(inbox.Audit().ok()) << inbox.Audit();
+}
+
+TEST(Inbox, LetsOnePromptInThatIsBeyondTheLimitOfTokensAlone) {
+  Inbox inbox(InboxLimits{.sequences = 8, .waiting_tokens = 100});
+  EXPECT_EQ(inbox.Reserve(kOne, 1, 500), Room::kTaken);
+  EXPECT_EQ(inbox.Reserve(kTwo), Room::kNoTokens);
+  inbox.Release(kOne);
+  EXPECT_EQ(inbox.Reserve(kTwo), Room::kTaken);
+  EXPECT_TRUE(inbox.ReserveTokens(kTwo, 500)) << "nobody else waits";
+}
+
+TEST(Inbox, TheDoorNeverLetsInMoreThanItsLimitsWhoeverKnocks) {
+  Inbox inbox(InboxLimits{.sequences = 16, .waiting_tokens = 1000});
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&inbox, t] {
+      for (uint64_t i = 0; i < 2000; ++i) {
+        const RequestId id{1 + t + 4 * i};
+        if (inbox.Reserve(id, 1 + static_cast<int32_t>(i % 3), 1 + static_cast<int64_t>(i % 90)) !=
+            Room::kTaken) {
+          continue;
+        }
+        EXPECT_LE(inbox.reserved_sequences(), 16);
+        EXPECT_LE(inbox.waiting_tokens(), 1000);
+        inbox.Release(id);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(inbox.Audit().ok()) << inbox.Audit();
+  EXPECT_EQ(inbox.reserved_sequences() + inbox.waiting_tokens(), 0);
+}
+
+TEST(Inbox, DeliversTheEndOfAnOutputOnce) {
+  Inbox inbox(4);
+  ASSERT_EQ(inbox.Reserve(kOne, 3), Room::kTaken);
+  inbox.Submit(Make(kOne));
+  Drain(inbox);
+  inbox.EndOutput({kOne, 2});
+  inbox.EndOutput({kOne, 0});
+  inbox.EndOutput({kTwo, 0});  // not live
+  EXPECT_THAT(Drain(inbox).ends, ElementsAre(SequenceId{kOne, 0}, SequenceId{kOne, 2}));
+  inbox.EndOutput({kOne, 0});
+  EXPECT_THAT(Drain(inbox).ends, IsEmpty());
 }
 
 TEST(Inbox, DeliversSubmitsInOrder) {
   Inbox inbox(4);
   for (const RequestId id : {kOne, kTwo, kThree}) {
-    ASSERT_TRUE(inbox.Reserve(id));
+    ASSERT_EQ(inbox.Reserve(id), Room::kTaken);
     inbox.Submit(Make(id));
   }
   const InboxMessages messages = Drain(inbox);
@@ -51,7 +130,7 @@ TEST(Inbox, DeliversSubmitsInOrder) {
 
 TEST(Inbox, AnAbortDuringIntakeFollowsTheSubmit) {
   Inbox inbox(4);
-  ASSERT_TRUE(inbox.Reserve(kOne));
+  ASSERT_EQ(inbox.Reserve(kOne), Room::kTaken);
   inbox.Abort(kOne, FinishReason::kCancelled);
   EXPECT_EQ(inbox.AbortReason(kOne), FinishReason::kCancelled);
   EXPECT_THAT(Drain(inbox).aborts, IsEmpty()) << "the engine does not know it yet";
@@ -63,7 +142,7 @@ TEST(Inbox, AnAbortDuringIntakeFollowsTheSubmit) {
 
 TEST(Inbox, TheFirstAbortCountsAndIsDeliveredOnce) {
   Inbox inbox(4);
-  ASSERT_TRUE(inbox.Reserve(kOne));
+  ASSERT_EQ(inbox.Reserve(kOne), Room::kTaken);
   inbox.Submit(Make(kOne));
   inbox.Abort(kOne, FinishReason::kAborted);
   inbox.Abort(kOne, FinishReason::kCancelled);
@@ -74,7 +153,7 @@ TEST(Inbox, TheFirstAbortCountsAndIsDeliveredOnce) {
 
 TEST(Inbox, MessagesForEndedRequestsAreDropped) {
   Inbox inbox(4);
-  ASSERT_TRUE(inbox.Reserve(kOne));
+  ASSERT_EQ(inbox.Reserve(kOne), Room::kTaken);
   inbox.Submit(Make(kOne));
   Drain(inbox);
   inbox.Abort(kOne, FinishReason::kCancelled);
@@ -89,7 +168,7 @@ TEST(Inbox, MessagesForEndedRequestsAreDropped) {
 
 TEST(Inbox, OnlyTheLastStateOfAPauseIsDelivered) {
   Inbox inbox(4);
-  ASSERT_TRUE(inbox.Reserve(kOne));
+  ASSERT_EQ(inbox.Reserve(kOne), Room::kTaken);
   inbox.Submit(Make(kOne));
   Drain(inbox);
   inbox.SetPaused(kOne, true);
@@ -103,10 +182,10 @@ TEST(Inbox, OnlyTheLastStateOfAPauseIsDelivered) {
 TEST(Inbox, AbortNotStartedSparesWhatWasScheduled) {
   Inbox inbox(4);
   for (const RequestId id : {kOne, kTwo}) {
-    ASSERT_TRUE(inbox.Reserve(id));
+    ASSERT_EQ(inbox.Reserve(id), Room::kTaken);
     inbox.Submit(Make(id));
   }
-  ASSERT_TRUE(inbox.Reserve(kThree));  // still in intake
+  ASSERT_EQ(inbox.Reserve(kThree), Room::kTaken);  // still in intake
   Drain(inbox);
   inbox.MarkStarted(std::vector<SequenceId>{{kOne, 0}});
   inbox.AbortNotStarted(FinishReason::kShutdown);
@@ -120,7 +199,7 @@ TEST(Inbox, AbortNotStartedSparesWhatWasScheduled) {
 TEST(Inbox, WaitersSeeMessagesWakesAndEmptiness) {
   Inbox inbox(4);
   EXPECT_TRUE(inbox.WaitUntilEmpty(absl::ZeroDuration()));
-  ASSERT_TRUE(inbox.Reserve(kOne));
+  ASSERT_EQ(inbox.Reserve(kOne), Room::kTaken);
   EXPECT_FALSE(inbox.WaitUntilEmpty(absl::ZeroDuration()));
   std::thread other([&] { inbox.Submit(Make(kOne)); });
   inbox.WaitForWork(absl::InfiniteDuration());

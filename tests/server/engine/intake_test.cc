@@ -307,12 +307,19 @@ TEST_F(IntakeTest, CountsCallsThatValidationRefused) {
 }
 
 TEST(RetryDelay, IsTheTimeToPrefillWhatWaitsWithinBounds) {
-  EXPECT_EQ(RetryDelayMs(1000, 1000, 0.5), 1000);
-  EXPECT_EQ(RetryDelayMs(1000, 1000, 0.0), 750);
-  EXPECT_EQ(RetryDelayMs(0, 1000, 0.5), 50);
-  EXPECT_EQ(RetryDelayMs(0, 1000, 0.0), 50);
-  EXPECT_EQ(RetryDelayMs(int64_t{1} << 40, 1, 0.99), 30'000);
-  EXPECT_EQ(RetryDelayMs(1000, 0, 0.5), 1000) << "no rate yet";
+  constexpr ServiceRates kRate{.prefill_tokens_per_second = 1000};
+  EXPECT_EQ(RetryDelayMs(1000, kRate, 0.5), 1000);
+  EXPECT_EQ(RetryDelayMs(1000, kRate, 0.0), 750);
+  EXPECT_EQ(RetryDelayMs(0, kRate, 0.5), 50);
+  EXPECT_EQ(RetryDelayMs(0, kRate, 0.0), 50);
+  EXPECT_EQ(RetryDelayMs(int64_t{1} << 40, kRate, 0.99), 30'000);
+  EXPECT_EQ(RetryDelayMs(1000, {}, 0.5), 1000) << "no rate yet";
+}
+
+TEST(RetryDelay, IsNotBeforeAPlaceBecomesFree) {
+  constexpr ServiceRates kRates{.prefill_tokens_per_second = 1000, .ends_per_second = 0.25};
+  EXPECT_EQ(RetryDelayMs(1000, kRates, 0.5), 4000);
+  EXPECT_EQ(RetryDelayMs(9000, kRates, 0.5), 9000);
 }
 
 TEST(RejectReason, EveryReasonHasOneName) {

@@ -32,8 +32,7 @@ MetricsInfo Info() {
           .memory_limit_bytes = 1 << 30};
 }
 
-// Numbers as after some traffic: 10 received, 3 refused, 6 accepted (1 refused by the engine is
-// among the 3).
+// Numbers as after some traffic: 10 received, 3 refused, 6 accepted, 1 in intake.
 MetricsSources Busy() {
   StreamStats streams;
   streams.finished[static_cast<size_t>(Outcome::kOk)] = 3;
@@ -46,7 +45,6 @@ MetricsSources Busy() {
   streams.prompt.Observe(100);
   StepStats steps;
   steps.accepted = 6;
-  steps.rejected[static_cast<size_t>(RejectReason::kQueueTokensFull)] = 1;
   steps.running = 1;
   steps.waiting = 1;
   steps.sequences_started = 6;
@@ -61,6 +59,7 @@ MetricsSources Busy() {
   IntakeStats intake;
   intake.received = 10;
   intake.rejected[static_cast<size_t>(RejectReason::kFieldInvalid)] = 2;
+  intake.rejected[static_cast<size_t>(RejectReason::kQueueTokensFull)] = 1;
   return {.streams = [streams] { return streams; },
           .steps = [steps] { return steps; },
           .intake = [intake] { return intake; },

@@ -37,7 +37,7 @@ class ProtoFiles : public ::testing::Test {
       files_.push_back(pool_.BuildFile(file));
       ASSERT_NE(files_.back(), nullptr) << file.name();
     }
-    ASSERT_EQ(files_.size(), 3u);
+    ASSERT_EQ(files_.size(), 4u);
   }
   template <typename D>
   static void ExpectCommented(const D* d, const std::string& name) {
@@ -101,10 +101,13 @@ void ExpectField(const Descriptor* message, int number, const std::string& name,
 TEST(Proto, KeepsTheNumbersThatClientsCompiledIn) {
   using F = FieldDescriptor;
   const Descriptor* generate = v1::GenerateRequest::descriptor();
-  EXPECT_EQ(generate->field_count(), 11);
+  EXPECT_EQ(generate->field_count(), 12);
   ExpectField(generate, 1, "request_id", F::TYPE_STRING);
   ExpectField(generate, 3, "prompt", F::TYPE_MESSAGE);
   ExpectField(generate, 10, "priority", F::TYPE_INT32);
+  ExpectField(generate, 12, "kv_policy", F::TYPE_MESSAGE);
+  ExpectField(v1::CacheOptions::descriptor(), 2, "salt", F::TYPE_STRING);
+  ExpectField(v1::KvPolicy::descriptor(), 2, "sink_tokens", F::TYPE_UINT32);
   ExpectField(v1::Sampling::descriptor(), 2, "seed", F::TYPE_UINT64);
   ExpectField(v1::Sampling::descriptor(), 3, "temperature", F::TYPE_FLOAT);
   ExpectField(v1::Sampling::descriptor(), 10, "logit_bias", F::TYPE_MESSAGE);

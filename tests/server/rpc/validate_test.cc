@@ -18,7 +18,7 @@ using Edit = std::function<void(v1::GenerateRequest&)>;
 RequestLimits Limits() {
   return {.model_names = {"tiny", "tiny-alias"},
           .vocab_size = 100,
-          .context_tokens = 64,
+          .context_tokens = 200,
           .default_max_tokens = 20,
           .max_prompt_bytes = 1000};
 }
@@ -29,10 +29,10 @@ v1::GenerateRequest Plain() {
   return request;
 }
 
-absl::StatusOr<ValidRequest> Validate(const Edit& edit) {
+absl::StatusOr<ValidRequest> Validate(const Edit& edit, const Caller& caller = {}) {
   v1::GenerateRequest request = Plain();
   edit(request);
-  return ValidateGenerate(request, Limits());
+  return ValidateGenerate(request, Limits(), caller);
 }
 
 // What the reply says is wrong: "REASON field".
@@ -147,7 +147,7 @@ TEST(ValidateGenerate, RefusesBadPromptsByName) {
        }},
       {"PROMPT_TOO_LONG prompt.tokens",
        [](auto& q) {
-         for (int i = 0; i < 64; ++i) q.mutable_prompt()->mutable_tokens()->add_ids(1);
+         for (int i = 0; i < 200; ++i) q.mutable_prompt()->mutable_tokens()->add_ids(1);
        }},
       {"FIELD_CONFLICT prompt.add_special_tokens",
        [](auto& q) {
@@ -162,7 +162,7 @@ TEST(ValidateGenerate, RefusesBadPromptsByName) {
       {"FIELD_INVALID prompt.truncate_to_tokens",
        [](auto& q) { q.mutable_prompt()->set_truncate_to_tokens(0); }},
       {"FIELD_INVALID prompt.truncate_to_tokens",
-       [](auto& q) { q.mutable_prompt()->set_truncate_to_tokens(64); }},
+       [](auto& q) { q.mutable_prompt()->set_truncate_to_tokens(200); }},
       {"FIELD_INVALID prompt.chat.messages", [](auto& q) { q.mutable_prompt()->mutable_chat(); }},
       {"FIELD_INVALID prompt.chat.messages[0].role",
        [](auto& q) { q.mutable_prompt()->mutable_chat()->add_messages()->set_role("User"); }},
@@ -221,21 +221,36 @@ TEST(ValidateGenerate, RefusesEachValueOutOfItsRangeByName) {
          q.mutable_output()->set_tokens(false);
          q.mutable_output()->set_logprobs(true);
        }},
+      {"FIELD_INVALID constraint", [](auto& q) { q.mutable_constraint(); }},
+      {"FIELD_INVALID draft_tokens", [](auto& q) { q.set_draft_tokens(17); }},
+  };
+  for (const auto& [wanted, edit] : rows) EXPECT_EQ(Complaint(edit), wanted);
+}
+
+TEST(ValidateGenerate, RefusesWhatTheSchedulerCannotDoByName) {
+  const std::pair<const char*, Edit> rows[] = {
       {"FIELD_INVALID cache.salt",
        [](auto& q) { q.mutable_cache()->set_salt(std::string(65, 'a')); }},
-      {"FIELD_INVALID cache.window_tokens",
-       [](auto& q) { q.mutable_cache()->set_window_tokens(63); }},
-      {"FIELD_CONFLICT cache.sink_tokens", [](auto& q) { q.mutable_cache()->set_sink_tokens(4); }},
-      {"FIELD_INVALID constraint", [](auto& q) { q.mutable_constraint(); }},
+      {"FIELD_INVALID cache.salt", [](auto& q) { q.mutable_cache()->set_salt("a\n"); }},
+      {"FIELD_INVALID kv_policy.window_tokens",
+       [](auto& q) { q.mutable_kv_policy()->set_window_tokens(63); }},
+      {"FIELD_INVALID kv_policy.window_tokens",
+       [](auto& q) { q.mutable_kv_policy()->set_window_tokens(201); }},
+      {"FIELD_CONFLICT kv_policy.sink_tokens",
+       [](auto& q) { q.mutable_kv_policy()->set_sink_tokens(4); }},
+      {"FIELD_INVALID kv_policy.sink_tokens",
+       [](auto& q) {
+         q.mutable_kv_policy()->set_window_tokens(64);
+         q.mutable_kv_policy()->set_sink_tokens(257);
+       }},
       {"FIELD_INVALID priority", [](auto& q) { q.set_priority(11); }},
-      {"FIELD_INVALID draft_tokens", [](auto& q) { q.set_draft_tokens(17); }},
+      {"FIELD_INVALID priority", [](auto& q) { q.set_priority(-11); }},
   };
   for (const auto& [wanted, edit] : rows) EXPECT_EQ(Complaint(edit), wanted);
 }
 
 TEST(ValidateGenerate, RefusesFeaturesThatItLacksByName) {
   const std::pair<const char*, Edit> rows[] = {
-      {"sampling.num_outputs", [](auto& q) { q.mutable_sampling()->set_num_outputs(2); }},
       {"sampling.repetition_penalty",
        [](auto& q) { q.mutable_sampling()->set_repetition_penalty(1.1f); }},
       {"sampling.presence_penalty",
@@ -246,11 +261,8 @@ TEST(ValidateGenerate, RefusesFeaturesThatItLacksByName) {
        [](auto& q) { (*q.mutable_sampling()->mutable_logit_bias())[1] = 1; }},
       {"constraint", [](auto& q) { q.mutable_constraint()->set_regex("a"); }},
       {"intervention", [](auto& q) { q.mutable_intervention()->add_head_edits(); }},
-      {"priority", [](auto& q) { q.set_priority(-1); }},
       {"draft_tokens", [](auto& q) { q.set_draft_tokens(1); }},
-      {"cache.bypass", [](auto& q) { q.mutable_cache()->set_bypass(true); }},
-      {"cache.salt", [](auto& q) { q.mutable_cache()->set_salt("s"); }},
-      {"cache.window_tokens", [](auto& q) { q.mutable_cache()->set_window_tokens(64); }},
+      {"kv_policy.window_tokens", [](auto& q) { q.mutable_kv_policy()->set_window_tokens(64); }},
       {"output.prompt_tokens", [](auto& q) { q.mutable_output()->set_prompt_tokens(true); }},
       {"output.prompt_top_logprobs",
        [](auto& q) { q.mutable_output()->set_prompt_top_logprobs(0); }},
@@ -269,17 +281,59 @@ TEST(ValidateGenerate, RefusesFeaturesThatItLacksByName) {
 
 TEST(ValidateGenerate, TakesNeutralValuesOfFeaturesThatItLacks) {
   EXPECT_EQ(Complaint([](auto& q) {
-              q.mutable_sampling()->set_num_outputs(1);
               q.mutable_sampling()->set_repetition_penalty(1);
               q.mutable_sampling()->set_presence_penalty(0);
               q.mutable_sampling()->set_frequency_penalty(0);
-              q.mutable_cache()->set_bypass(false);
               q.mutable_intervention();
+              q.mutable_kv_policy();
               q.mutable_output()->set_prompt_tokens(false);
-              q.set_priority(0);
               q.set_draft_tokens(0);
             }),
             "OK");
+}
+
+TEST(ValidateGenerate, ReadsOutputsAndTheUseOfTheCache) {
+  const auto r = Validate([](auto& q) {
+    q.mutable_sampling()->set_num_outputs(8);
+    q.mutable_cache()->set_bypass(true);
+    q.mutable_cache()->set_salt("team 7");
+  });
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_EQ(r->num_sequences, 8);
+  EXPECT_TRUE(r->cache_bypass);
+  EXPECT_EQ(r->cache_salt, "team 7");
+  EXPECT_EQ(r->kv, KvPolicy{});
+  const auto plain = Validate([](auto&) {});
+  EXPECT_EQ(plain->num_sequences, 1);
+  EXPECT_FALSE(plain->cache_bypass);
+}
+
+TEST(ValidateGenerate, ReadsAKvPolicyWhereTheRuntimeHonoursIt) {
+  RequestLimits limits = Limits();
+  limits.kv_windows = true;
+  v1::GenerateRequest request = Plain();
+  request.mutable_kv_policy()->set_window_tokens(64);
+  EXPECT_EQ(ValidateGenerate(request, limits)->kv, (KvPolicy{64, 4}));
+  request.mutable_kv_policy()->set_window_tokens(200);
+  request.mutable_kv_policy()->set_sink_tokens(0);
+  EXPECT_EQ(ValidateGenerate(request, limits)->kv, (KvPolicy{200, 0}));
+}
+
+TEST(ValidateGenerate, PriorityComesFromTheFieldOrTheMetadataAndTheyAgree) {
+  const auto with = [](std::optional<int32_t> field, std::optional<int32_t> metadata) {
+    return Validate(
+        [&](auto& q) {
+          if (field) q.set_priority(*field);
+        },
+        Caller{.tenant = {}, .priority = metadata});
+  };
+  EXPECT_EQ(with({}, {})->priority, 0);
+  EXPECT_EQ(with(-10, {})->priority, -10);
+  EXPECT_EQ(with({}, 10)->priority, 10);
+  EXPECT_EQ(with(3, 3)->priority, 3);
+  const ErrorInfo info = GetErrorInfo(with(3, 4).status());
+  EXPECT_EQ(info.reason, "FIELD_CONFLICT");
+  EXPECT_EQ(info.violations[0].field, "priority");
 }
 
 TEST(ValidateGenerate, FindsUnknownFieldsAtAnyDepth) {
