@@ -1,8 +1,8 @@
 // What the blocks hold that can be found again: a tree with one node per block. A node is its
 // parent's tokens, then 1..64 of its own, in one cache scope; only a full node (64) has children. A
 // hash, seeded per process, finds full nodes, and every hit is confirmed by comparing parent, scope
-// and tokens: a collision costs time, never a wrong block. All storage is made at construction. Tells
-// the pool which blocks are findable. Engine thread only; the pool outlives it.
+// and tokens: a collision costs time, never a wrong block. All storage is made at construction.
+// Tells the pool which blocks are findable. Engine thread only; the pool outlives it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct PrefixIndexOptions {
 };
 
 struct PrefixMatch {
-  std::span<const BlockId> full;  // whole blocks of the prefix; in the caller's storage
+  std::span<const BlockId> full;     // whole blocks of the prefix; in the caller's storage
   BlockId partial = BlockId::kNone;  // then a block whose leading tokens are the next ones
   int32_t partial_tokens = 0;        // 1..63 of them, or 0
 
@@ -90,7 +90,7 @@ class PrefixIndex {
 
   BlockPool& pool_;
   const PrefixIndexOptions options_;
-  uint64_t mask_;  // of both hash tables, whose sizes are a power of two
+  uint64_t mask_;                 // of both hash tables, whose sizes are a power of two
   std::vector<Node> nodes_;       // [blocks]
   std::vector<TokenId> tokens_;   // [blocks, 64]
   std::vector<int32_t> buckets_;  // full nodes by hash

@@ -31,9 +31,9 @@ struct SchedulerOptions {
   // step_tokens always.
   int64_t target_itl_ns = 0;
   QueuePolicy queue{};
-  bool prefix_cache = true;                // what is computed stays findable for later prompts
-  uint64_t cache_seed = 0;                 // of its hash: another one in each process
-  int32_t cache_hash_bits = 64;            // fewer only in tests, to force collisions
+  bool prefix_cache = true;      // what is computed stays findable for later prompts
+  uint64_t cache_seed = 0;       // of its hash: another one in each process
+  int32_t cache_hash_bits = 64;  // fewer only in tests, to force collisions
 };
 
 // Computed from state, never from deltas.

@@ -55,9 +55,9 @@ namespace {
 
 constexpr absl::Duration kFlushGrace = absl::Seconds(5);  // for clients to read their last message
 
-std::string RandomId() {
+uint64_t RandomNumber() {
   std::random_device device;
-  return absl::StrFormat("%08x%08x", device(), device());
+  return uint64_t{device()} << 32 | device();
 }
 
 }  // namespace
@@ -97,16 +97,17 @@ Service::~Service() = default;
 absl::StatusOr<std::unique_ptr<Service>> Service::Listen(const ServerConfig& config) {
   auto state = std::make_unique<State>(config);
   State& s = *state;
-  RpcServerOptions options = {
-      .listen = config.listen,
-      .identity = {.version = kVersion, .revision = kRevision, .instance_id = RandomId()},
-      .clock = &s.clock,
-      .max_calls = config.effective_max_calls(),
-      .receive_message_bytes = config.receive_message_bytes,
-      .metadata_bytes = config.metadata_bytes,
-      .max_request_ms = config.max_request_ms,
-      .slow_reader_ms = config.slow_reader_ms,
-      .reflection = config.reflection_on()};
+  RpcServerOptions options = {.listen = config.listen,
+                              .identity = {.version = kVersion,
+                                           .revision = kRevision,
+                                           .instance_id = absl::StrFormat("%016x", RandomNumber())},
+                              .clock = &s.clock,
+                              .max_calls = config.effective_max_calls(),
+                              .receive_message_bytes = config.receive_message_bytes,
+                              .metadata_bytes = config.metadata_bytes,
+                              .max_request_ms = config.max_request_ms,
+                              .slow_reader_ms = config.slow_reader_ms,
+                              .reflection = config.reflection_on()};
   options.identity.started = s.clock.Now();
   ASSIGN_OR_RETURN(s.rpc, RpcServer::Start(std::move(options)));
   if (config.http_listen != "off") {
@@ -133,7 +134,9 @@ absl::Status Service::Load(Progress progress) {
                       .flush = [&s] { s.rpc->Flush(); },
                       .retry_delay_ms = [&s] { return s.intake->RetryDelayMs(); }},
       DeliveryLinks{stack.tokenizer.get(), &s.inbox, &s.events, &s.clock});
-  s.engine = std::make_unique<Engine>(SchedulerOptionsOf(s.config, stack),
+  SchedulerOptions scheduler = SchedulerOptionsOf(s.config, stack);
+  scheduler.cache_seed = RandomNumber();
+  s.engine = std::make_unique<Engine>(scheduler,
                                       EngineLinks{.runner = stack.runner.get(),
                                                   .pool = stack.pool.get(),
                                                   .inbox = &s.inbox,

@@ -168,6 +168,44 @@ TEST(Tenants, ManyNamesDoNoHarm) {
   EXPECT_THAT(server.CheckIdle(), IsEmpty());
 }
 
+TEST(PrefixCache, IsUsedByTheSameTenantAndSaltAndChangesNoOutput) {
+  TestServer server;
+  v1::GenerateRequest request = MakeGenerate(std::string(200, 'p') + "tail", 12);
+  request.mutable_output()->set_tokens(true);
+  const Metadata a = {{"x-quire-tenant", "a"}}, b = {{"x-quire-tenant", "b"}};
+  const Reply first = Generate(server, request, a);
+  EXPECT_EQ(first.usage.cached_prompt_tokens(), 0u);
+  const Reply again = Generate(server, request, a);
+  EXPECT_GE(again.usage.cached_prompt_tokens(), 192u);
+  EXPECT_LT(again.usage.cached_prompt_tokens(), 205u) << "a token is left to compute";
+  const Reply other = Generate(server, request, b);
+  EXPECT_EQ(other.usage.cached_prompt_tokens(), 0u);
+  request.mutable_cache()->set_salt("pepper");
+  const Reply salted = Generate(server, request, a);
+  EXPECT_EQ(salted.usage.cached_prompt_tokens(), 0u);
+  EXPECT_GT(Generate(server, request, a).usage.cached_prompt_tokens(), 0u);
+  request.clear_cache();
+  request.mutable_cache()->set_bypass(true);
+  const Reply bypass = Generate(server, request, a);
+  EXPECT_EQ(bypass.usage.cached_prompt_tokens(), 0u);
+  for (const Reply* reply : {&again, &other, &salted, &bypass}) EXPECT_EQ(reply->ids, first.ids);
+  EXPECT_THAT(server.CheckIdle(), IsEmpty());
+  const Books books = server.books();
+  EXPECT_EQ(books.streams.cached_prompt_tokens, books.steps.prefix_hit_tokens);
+  EXPECT_EQ(books.streams.prompt_tokens, 6u * 205);
+  EXPECT_GT(books.steps.blocks_cached, 0);
+}
+
+TEST(PrefixCache, CanBeOff) {
+  TestServerOptions options;
+  options.scheduler.prefix_cache = false;
+  TestServer server(options);
+  const v1::GenerateRequest request = MakeGenerate(std::string(200, 'p'), 4);
+  EXPECT_EQ(server.Generate(request).usage.cached_prompt_tokens(), 0u);
+  EXPECT_EQ(server.Generate(request).usage.cached_prompt_tokens(), 0u);
+  EXPECT_EQ(server.books().steps.blocks_cached, 0);
+}
+
 // The identities A1 to A8 at every moment of a load that cancels, aborts, fails and runs out of
 // memory, and A9 after it.
 TEST(Accounting, BalancesOnEveryScrapeUnderLoad) {
