@@ -1,5 +1,7 @@
 #include "server/cli/service.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <random>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "runtime/base/status_macros.h"
 #include "server/cli/model_stack.h"
+#include "server/cli/request_log.h"
 #include "server/cli/service_facts.h"
 #include "server/cli/version.h"
 #include "server/cli/watchdog.h"
@@ -39,6 +42,7 @@ struct Service::State {
   CacheDomains domains;
   Inbox inbox;
   StepEvents events;
+  std::unique_ptr<RequestLog> log;  // null: off
   Backend backend;
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<Delivery> delivery;
@@ -128,11 +132,17 @@ absl::Status Service::Load(Progress progress) {
   State& s = *state_;
   ASSIGN_OR_RETURN(s.stack, ModelStack::Load(s.config, std::move(progress)));
   const ModelStack& stack = *s.stack;
+  RequestLogger logger;
+  if (s.config.request_log) {
+    s.log = std::make_unique<RequestLog>(STDERR_FILENO, isatty(STDERR_FILENO) == 0);
+    logger = [&log = *s.log](const RequestRecord& record) { log.Write(record); };
+  }
   s.delivery = std::make_unique<Delivery>(
       DeliveryOptions{.stream_buffer_bytes = s.config.stream_buffer_bytes,
                       .slow_reader_ms = s.config.slow_reader_ms,
                       .flush = [&s] { s.rpc->Flush(); },
-                      .retry_delay_ms = [&s] { return s.intake->RetryDelayMs(); }},
+                      .retry_delay_ms = [&s] { return s.intake->RetryDelayMs(); },
+                      .log = logger},
       DeliveryLinks{stack.tokenizer.get(), &s.inbox, &s.events, &s.clock});
   SchedulerOptions scheduler = SchedulerOptionsOf(s.config, stack);
   scheduler.cache_seed = RandomNumber();
@@ -149,14 +159,16 @@ absl::Status Service::Load(Progress progress) {
                                IntakeLinks{stack.encoder.get(), &s.inbox, &s.events, &s.clock});
   s.metrics = std::make_unique<Metrics>(
       MetricsInfoOf(s.config, stack),
-      MetricsSources{.streams = [&s] { return s.delivery->Stats(); },
-                     .steps = [&s] { return s.engine->Stats(); },
-                     .intake = [&s] { return s.intake->Stats(); },
-                     .calls = [&s] { return CallCounts(s.rpc->stats()); },
-                     .pulse_age_ns = [&s] { return s.engine->PulseAgeNs(); },
-                     .ready = [&s] { return s.Report().ready; },
-                     .draining = [&s] { return s.rpc->health().state() == ServerState::kDraining; },
-                     .watchdog_stalls = [&s] { return s.stalls.load(); }});
+      MetricsSources{
+          .streams = [&s] { return s.delivery->Stats(); },
+          .steps = [&s] { return s.engine->Stats(); },
+          .intake = [&s] { return s.intake->Stats(); },
+          .calls = [&s] { return CallCounts(s.rpc->stats()); },
+          .pulse_age_ns = [&s] { return s.engine->PulseAgeNs(); },
+          .ready = [&s] { return s.Report().ready; },
+          .draining = [&s] { return s.rpc->health().state() == ServerState::kDraining; },
+          .watchdog_stalls = [&s] { return s.stalls.load(); },
+          .log_lines_dropped = [&s] { return s.log == nullptr ? 0 : s.log->dropped(); }});
   s.backend = BackendOf(s.config, stack);
   s.backend.intake = s.intake.get();
   s.backend.inbox = &s.inbox;
@@ -165,6 +177,7 @@ absl::Status Service::Load(Progress progress) {
   s.backend.clock = &s.clock;
   s.backend.tenants = &s.tenants;
   s.backend.domains = &s.domains;
+  s.backend.log = logger;
   s.delivery->Start();
   s.engine->Start();
   s.intake->Start();

@@ -66,6 +66,7 @@ struct ServerConfig {
   int64_t slow_reader_ms = 30'000;
   int64_t receive_message_bytes = 4 << 20;
   int32_t metadata_bytes = 16 << 10;
+  bool request_log = true;  // a line per request on standard error
   // Shutdown.
   absl::Duration drain_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(60);

@@ -281,6 +281,8 @@ std::vector<Setting> MakeSettings() {
       Bytes("receive-message-bytes", &C::receive_message_bytes, 1024, kGiB,
             "largest request message"),
       Bytes("metadata-bytes", &C::metadata_bytes, 1024, 1 << 20, "largest request metadata"),
+      Choice<bool>("request-log", &C::request_log, {{"on", true}, {"off", false}},
+                   "a line per request on standard error, JSON unless it is a terminal; no text"),
       Seconds("drain-delay", &C::drain_delay, 3600,
               "between NOT_SERVING and refusing calls, at shutdown"),
       Seconds("drain-timeout", &C::drain_timeout, 86'400,

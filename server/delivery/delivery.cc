@@ -22,6 +22,7 @@ Delivery::Delivery(DeliveryOptions options, const DeliveryLinks& links)
     : options_(std::move(options)), links_(links), context_(std::make_unique<StreamContext>()) {
   context_->tokenizer = links_.tokenizer;
   context_->stats = &stats_;
+  context_->log = options_.log;
   context_->retry_delay_ms =
       options_.retry_delay_ms ? options_.retry_delay_ms : [] { return int64_t{1000}; };
 }

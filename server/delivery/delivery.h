@@ -20,6 +20,7 @@
 #include "runtime/base/ids.h"
 #include "runtime/base/seqlock.h"
 #include "runtime/text/tokenizer.h"
+#include "server/delivery/request_record.h"
 #include "server/delivery/response_sink.h"
 #include "server/delivery/stream_stats.h"
 #include "server/engine/inbox.h"
@@ -30,6 +31,7 @@ namespace quire {
 // How one request wants its output; copied out of the ValidRequest before it is submitted.
 struct StreamSpec {
   RequestId id = RequestId::kNone;
+  std::string name{}, tenant{};  // for the log
   int32_t num_sequences = 1;
   uint64_t seed = 0;
   bool final_only = false;  // text held until each output ends
@@ -48,6 +50,7 @@ struct DeliveryOptions {
   int64_t slow_reader_ms = 30'000;          // paused without progress for this long: ended
   std::function<void()> flush{};  // called on the delivery thread after each batch with output
   std::function<int64_t()> retry_delay_ms{};  // for retriable ends; unset: 1000
+  RequestLogger log{};                        // optional
 };
 
 // All outlive the delivery.

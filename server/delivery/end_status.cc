@@ -72,6 +72,21 @@ absl::Status FailureStatus(const FailureFacts& facts) {
   }
 }
 
+std::string_view EndName(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kTimeLimit:
+      return "time_limit";
+    case FinishReason::kAborted:
+      return "aborted";
+    default:
+      return "";
+  }
+}
+
 Outcome OutcomeOf(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:

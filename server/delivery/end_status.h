@@ -24,5 +24,7 @@ bool EndsOk(FinishReason reason);
 // The status of any other reason. After tokens were sent it is never OK.
 absl::Status FailureStatus(const FailureFacts& facts);
 Outcome OutcomeOf(FinishReason reason);
+// "stop", "length", "time_limit", "aborted"; "" for reasons that are told as a status.
+std::string_view EndName(FinishReason reason);
 
 }  // namespace quire

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/log/check.h"
+#include "runtime/base/error_info.h"
 #include "server/delivery/end_status.h"
 
 // Time zero means "never": the clock starts long before. The client's view (open_outputs_) and the
@@ -179,13 +180,7 @@ void Stream::FinishOutput(int32_t index, OutFinished finished, MonotonicTime now
   finished.seed = spec_.seed;
   finished.timing = TimingOf(output, now);
   if (open_outputs_ == 0) {
-    OutUsage usage = {.prompt_tokens = prompt_tokens_,
-                      .cached_prompt_tokens = cached_prompt_tokens_};
-    for (const Output& each : outputs_) {
-      usage.completion_tokens += each.text.listed_tokens();
-      usage.stop_tokens += each.text.stop_tokens();
-    }
-    finished.usage = usage;
+    finished.usage = UsageNow();
   }
   const FinishReason reason = finished.reason;
   sink_->OnFinished(finished);
@@ -195,7 +190,7 @@ void Stream::FinishOutput(int32_t index, OutFinished finished, MonotonicTime now
     return;
   }
   if (open_sequences_ > 0) abort_ = reason;
-  End(absl::OkStatus(), OutcomeOf(reason), now);
+  End(absl::OkStatus(), reason, now);
 }
 
 void Stream::Fail(FinishReason reason, MonotonicTime now) {
@@ -214,14 +209,15 @@ void Stream::FailWith(absl::Status status, FinishReason reason, MonotonicTime no
     if (!output.finished && accepted_)
       context_->stats->generation.Observe(static_cast<double>(output.tokens));
   }
-  End(std::move(status), OutcomeOf(reason), now);
+  End(std::move(status), reason, now);
 }
 
-void Stream::End(absl::Status status, Outcome outcome, MonotonicTime now) {
+void Stream::End(absl::Status status, FinishReason reason, MonotonicTime now) {
   CHECK(sink_ != nullptr) << "a stream ends once";
+  if (context_->log) Log(status, reason, now);
   if (accepted_) {
     StreamStats& stats = *context_->stats;
-    ++stats.finished[static_cast<size_t>(outcome)];
+    ++stats.finished[static_cast<size_t>(OutcomeOf(reason))];
     const Output& first = outputs_.front();
     stats.request.Observe(SecondsBetween(spec_.arrival, now));
     stats.intake.Observe(SecondsBetween(spec_.arrival, Or(prepared_, now)));
@@ -240,6 +236,29 @@ void Stream::End(absl::Status status, Outcome outcome, MonotonicTime now) {
   context_->ends.push_back({.sink = std::move(sink_), .status = std::move(status)});
   sink_.reset();
   wrote_ = true;
+}
+
+OutUsage Stream::UsageNow() const {
+  OutUsage usage = {.prompt_tokens = prompt_tokens_, .cached_prompt_tokens = cached_prompt_tokens_};
+  for (const Output& output : outputs_) {
+    usage.completion_tokens += output.text.listed_tokens();
+    usage.stop_tokens += output.text.stop_tokens();
+  }
+  return usage;
+}
+
+void Stream::Log(const absl::Status& status, FinishReason reason, MonotonicTime now) const {
+  RequestRecord record = {.request_id = spec_.name,
+                          .tenant = spec_.tenant,
+                          .code = status.code(),
+                          .outputs = spec_.num_sequences,
+                          .usage = UsageNow(),
+                          .timing = TimingOf(outputs_.front(), now),
+                          .duration_us = Micros(spec_.arrival, now)};
+  record.reason = status.ok() ? std::string(EndName(reason)) : GetErrorInfo(status).reason;
+  record.timing.preemptions = 0;
+  for (const Output& output : outputs_) record.timing.preemptions += output.preemptions;
+  context_->log(record);
 }
 
 FinishReason Stream::TakeAbort() { return std::exchange(abort_, FinishReason::kNone); }

@@ -24,6 +24,7 @@ struct StreamContext {
   const Tokenizer* tokenizer = nullptr;
   StreamStats* stats = nullptr;
   std::function<int64_t()> retry_delay_ms;
+  RequestLogger log{};
   // Ends that wait until the numbers are out, so that a client that sees its call over finds it
   // counted.
   struct End {
@@ -78,8 +79,10 @@ class Stream {
   void FinishOutput(int32_t index, OutFinished finished, MonotonicTime now);
   void EndByEvent(int32_t index, const TokenEvent& event, MonotonicTime now);
   void FailWith(absl::Status status, FinishReason reason, MonotonicTime now);
-  void End(absl::Status status, Outcome outcome, MonotonicTime now);
+  void End(absl::Status status, FinishReason reason, MonotonicTime now);
   OutTiming TimingOf(const Output& output, MonotonicTime now) const;
+  OutUsage UsageNow() const;
+  void Log(const absl::Status& status, FinishReason reason, MonotonicTime now) const;
   std::string_view Stage() const;
   int64_t generated_tokens() const;
 

@@ -62,6 +62,8 @@ void AddState(FamilyBuilder& b, const MetricsSources& sources) {
       .Value(static_cast<double>(Get(sources.pulse_age_ns)) * 1e-9);
   b.PlainCounter("watchdog_stalls_total", "Times the engine was found stalled.")
       .Value(D(Get(sources.watchdog_stalls)));
+  b.PlainCounter("log_lines_dropped_total", "Lines of the request log that nobody read in time.")
+      .Value(D(Get(sources.log_lines_dropped)));
 }
 
 void AddLoad(FamilyBuilder& b, const Snapshot& s) {

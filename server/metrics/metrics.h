@@ -39,7 +39,7 @@ struct MetricsSources {
   std::function<std::vector<CallCount>()> calls{};
   std::function<int64_t()> pulse_age_ns{};
   std::function<bool()> ready{}, draining{};
-  std::function<uint64_t()> watchdog_stalls{};
+  std::function<uint64_t()> watchdog_stalls{}, log_lines_dropped{};
 };
 
 class Metrics final : public prometheus::Collectable {

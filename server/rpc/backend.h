@@ -48,6 +48,7 @@ struct Backend {
   const Clock* clock = nullptr;
   Tenants* tenants = nullptr;
   const CacheDomains* domains = nullptr;
+  RequestLogger log{};  // of requests that delivery never sees; optional
   RequestLimits request_limits;
   ServiceLimits service_limits;
   ModelCard card;

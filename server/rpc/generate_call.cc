@@ -26,8 +26,10 @@ struct Accepted {
   std::shared_ptr<GenerateSink> sink;
 };
 
-StreamSpec SpecOf(const ValidRequest& request) {
+StreamSpec SpecOf(const ValidRequest& request, const LiveRequests::Name& name) {
   return {.id = request.id,
+          .name = name.id,
+          .tenant = name.tenant,
           .num_sequences = request.num_sequences,
           .seed = request.sampling.seed,
           .final_only = request.reply.final_only,
@@ -60,6 +62,16 @@ absl::StatusOr<ValidRequest> Read(const Backend& backend, const CallContext& cal
   return valid;
 }
 
+void LogRefused(const Backend& backend, const LiveRequests::Name& name,
+                const absl::Status& status) {
+  if (!backend.log) return;
+  RequestRecord record = {.request_id = name.id, .tenant = name.tenant, .code = status.code()};
+  // A name that is not valid is not repeated.
+  if (!record.request_id.empty() && !IsValidRequestId(record.request_id)) record.request_id = "";
+  record.reason = GetErrorInfo(status).reason;
+  backend.log(record);
+}
+
 absl::StatusOr<Accepted> Accept(RpcCore& core, Poller& poller, const CallContext& call,
                                 const v1::GenerateRequest& request) {
   ASSIGN_OR_RETURN(const Backend* backend, core.Ready());
@@ -73,16 +85,18 @@ absl::StatusOr<Accepted> Accept(RpcCore& core, Poller& poller, const CallContext
   }
   if (!valid.ok()) {
     backend->intake->CountRefused(valid.status());
+    LogRefused(*backend, out.name, valid.status());
     return valid.status();
   }
   out.id = valid->id;
   out.deadline = valid->deadline;
   out.inbox = backend->inbox;
   out.sink = std::make_shared<GenerateSink>(poller);
-  backend->delivery->Open(SpecOf(*valid), out.sink);
+  backend->delivery->Open(SpecOf(*valid, out.name), out.sink);
   if (absl::Status refused = backend->intake->Submit(*std::move(valid)); !refused.ok()) {
     backend->delivery->Discard(out.id);
     core.live.Remove(out.name);
+    LogRefused(*backend, out.name, refused);
     return refused;
   }
   return out;

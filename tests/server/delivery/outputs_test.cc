@@ -122,6 +122,36 @@ TEST(Outputs, AllEndWithTheReasonOfAnAbort) {
   EXPECT_TRUE(sink->ends()[0].ok());
 }
 
+TEST(Outputs, AreOneRecordOfTheLog) {
+  std::vector<RequestRecord> records;
+  DeliveryFixture d({.log = [&](const RequestRecord& record) { records.push_back(record); }});
+  d.Open(1, {.name = "job", .tenant = "team", .num_sequences = 2});
+  d.Prepare(1, 5);
+  d.Admit(1);
+  d.Step({Event(0, 'a', FinishReason::kLength), Event(1, 'b')});
+  d.Pump();
+  EXPECT_THAT(records, IsEmpty());
+  TokenEvent last = Event(1, 257, FinishReason::kStop);
+  last.preemptions = 2;
+  d.Step({last});
+  d.Pump();
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].request_id, "job");
+  EXPECT_EQ(records[0].tenant, "team");
+  EXPECT_EQ(records[0].code, absl::StatusCode::kOk);
+  EXPECT_EQ(records[0].reason, "stop");
+  EXPECT_EQ(records[0].outputs, 2);
+  EXPECT_EQ(records[0].usage.prompt_tokens, 5);
+  EXPECT_EQ(records[0].usage.completion_tokens, 2);
+  EXPECT_EQ(records[0].timing.preemptions, 2);
+  d.Open(2, {.name = "late"});
+  d.Prepare(2, 7);
+  d.Finish(2, FinishReason::kDeadline);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].code, absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(records[1].reason, "DEADLINE");
+}
+
 TEST(Outputs, TellHowMuchOfThePromptWasCached) {
   DeliveryFixture d;
   const auto sink = d.Open(1, {.num_sequences = 2});
