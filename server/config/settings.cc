@@ -219,7 +219,6 @@ Setting HttpListen() {
 
 std::vector<Setting> MakeSettings() {
   using C = ServerConfig;
-  constexpr int64_t kGiB = int64_t{1} << 30;
   return {
       Text("model", &C::model, "a file", "model to serve (GGUF)"),
       Text("model-name", &C::model_name, "text", "name that clients use; unset: the file's"),
@@ -260,6 +259,13 @@ std::vector<Setting> MakeSettings() {
               "time between tokens that prompts of others may cost; 0: a fixed step budget"),
       Switch("deadline-admission", &C::deadline_admission,
              "refuse requests that cannot make their deadline at the measured rate"),
+  };
+}
+
+std::vector<Setting> MakeLimits() {
+  using C = ServerConfig;
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  return {
       Bytes("max-prompt-bytes", &C::max_prompt_bytes, 1, kGiB, "longest prompt"),
       Integer("max-context", &C::max_context, 0, 1 << 24, "context in tokens; 0: the model's"),
       Integer("max-outputs", &C::max_outputs, 1, 64, "most outputs of a request"),
@@ -293,7 +299,11 @@ std::vector<Setting> MakeSettings() {
 }  // namespace
 
 std::span<const Setting> AllSettings() {
-  static const std::vector<Setting>* const settings = new std::vector<Setting>(MakeSettings());
+  static const std::vector<Setting>* const settings = [] {
+    auto* all = new std::vector<Setting>(MakeSettings());
+    for (Setting& setting : MakeLimits()) all->push_back(std::move(setting));
+    return all;
+  }();
   return *settings;
 }
 
