@@ -13,6 +13,7 @@
 #include "quire/v1/inference.grpc.pb.h"
 #include "quire/v1/model.grpc.pb.h"
 #include "runtime/base/status_macros.h"
+#include "server/rpc/bind_error.h"
 #include "server/rpc/generate_call.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/inference_service.h"
@@ -171,8 +172,10 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   state->server = builder.BuildAndStart();
   if (state->server == nullptr) {
     for (size_t i = 0; i < ports.size(); ++i) {
-      if (ports[i] == 0)
-        return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen[i]));
+      if (ports[i] != 0) continue;
+      const std::string why = BindError(options.listen[i]);
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on ", options.listen[i], why.empty() ? "" : ": ", why));
     }
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", absl::StrJoin(options.listen, ", ")));

@@ -206,6 +206,49 @@ TEST(PrefixCache, CanBeOff) {
   EXPECT_EQ(server.books().steps.blocks_cached, 0);
 }
 
+// Prompts and outputs of many sizes, priorities, tenants and numbers of outputs.
+v1::GenerateRequest Mixed(int i) {
+  v1::GenerateRequest request = MakeGenerate(
+      std::string(static_cast<size_t>(5 + (i * 37) % 90), static_cast<char>('a' + i % 7)),
+      static_cast<uint32_t>(3 + (i * 13) % 30));
+  request.mutable_sampling()->set_num_outputs(1 + static_cast<uint32_t>(i % 10 == 0));
+  request.mutable_sampling()->set_temperature(1);
+  request.mutable_sampling()->set_seed(static_cast<uint64_t>(i));
+  request.mutable_output()->set_tokens(true);
+  request.set_priority(i % 5 - 2);
+  return request;
+}
+
+TEST(Load, OfTwoHundredOnAPoolForEightEndsEachOnceWithTheOutputOfASoloRun) {
+  constexpr int kRequests = 200;
+  std::vector<std::map<uint32_t, std::vector<uint32_t>>> solo;
+  {
+    TestServer server;
+    for (int i = 0; i < kRequests; ++i) solo.push_back(IdsByOutput(server.Generate(Mixed(i))));
+  }
+  TestServerOptions options;
+  options.model.limits.num_blocks = 16;  // two for each of eight
+  options.max_calls = 2 * kRequests;
+  TestServer server(options);
+  std::vector<Reply> replies(kRequests);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kRequests; ++i) {
+    threads.emplace_back([&, i] {
+      replies[static_cast<size_t>(i)] =
+          Generate(server, Mixed(i), {{"x-quire-tenant", "t" + std::to_string(i % 3)}});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < kRequests; ++i) {
+    const Reply& reply = replies[static_cast<size_t>(i)];
+    ASSERT_TRUE(reply.status.ok()) << i << ": " << reply.status;
+    EXPECT_EQ(IdsByOutput(reply), solo[static_cast<size_t>(i)]) << i;
+  }
+  EXPECT_THAT(server.CheckIdle(), IsEmpty());
+  EXPECT_EQ(server.books().streams.finished[static_cast<size_t>(Outcome::kOk)],
+            static_cast<uint64_t>(kRequests));
+}
+
 // The identities A1 to A8 at every moment of a load that cancels, aborts, fails and runs out of
 // memory, and A9 after it.
 TEST(Accounting, BalancesOnEveryScrapeUnderLoad) {

@@ -86,5 +86,19 @@ TEST_F(UnixSocketTest, ASecondServerDoesNotStealTheSocketOfTheFirst) {
   EXPECT_TRUE(start().ok());
 }
 
+TEST(RpcServer, SaysWhyAnAddressCannotBeListenedOn) {
+  SteadyClock clock;
+  const auto start = [&](const std::string& address) {
+    return RpcServer::Start({.listen = {address}, .identity = {}, .clock = &clock});
+  };
+  const auto first = start("127.0.0.1:0");
+  ASSERT_TRUE(first.ok()) << first.status();
+  const absl::Status taken = start((*first)->addresses()[0]).status();
+  EXPECT_TRUE(absl::IsUnavailable(taken));
+  EXPECT_THAT(taken.message(), HasSubstr((*first)->addresses()[0] + ": Address already in use"));
+  const absl::Status foreign = start("192.0.2.1:0").status();
+  EXPECT_THAT(foreign.message(), HasSubstr("Cannot assign requested address"));
+}
+
 }  // namespace
 }  // namespace quire
