@@ -73,8 +73,9 @@ absl::Status Target::Open(const std::vector<std::string>& server_flags) {
                                std::string("--http-listen"), std::string("off")}) {
     arguments.push_back(a);
   }
-  const absl::StatusOr<ServerConfig> config = ParseServerConfig(arguments, ProcessEnvironment());
+  absl::StatusOr<ServerConfig> config = ParseServerConfig(arguments, ProcessEnvironment());
   if (!config.ok()) return config.status();
+  config->request_log = false;  // standard error is the command's
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Listen(*config);
   if (!service.ok()) return service.status();
   service_ = *std::move(service);

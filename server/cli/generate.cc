@@ -62,7 +62,8 @@ void SetPrompt(const GenerateFlags& flags, const std::string& text, v1::Prompt* 
   add("user", text);
 }
 
-void Print(const v1::GenerateResponse& message, bool json) {
+// Of several outputs each comes whole, with its index before it.
+void Print(const v1::GenerateResponse& message, bool json, bool several) {
   if (json) {
     std::string line;
     google::protobuf::util::JsonPrintOptions options;
@@ -70,7 +71,10 @@ void Print(const v1::GenerateResponse& message, bool json) {
     if (google::protobuf::util::MessageToJsonString(message, &line, options).ok())
       std::printf("%s\n", line.c_str());
   } else {
-    std::fwrite(message.delta().text().data(), 1, message.delta().text().size(), stdout);
+    const std::string& text = message.delta().text();
+    if (several && message.has_delta()) std::printf("[%u] ", message.delta().output_index());
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (several && message.has_delta()) std::printf("\n");
     for (const v1::TokenInfo& token : message.delta().tokens()) {
       std::fprintf(stderr, "%6u %9.5f  rank %u  '%s'\n", token.id(), token.logprob(), token.rank(),
                    absl::CHexEscape(token.piece()).c_str());
@@ -103,13 +107,15 @@ int RunGenerate(const Args& args) {
   v1::GenerateRequest request;
   SetPrompt(flags, prompt, request.mutable_prompt());
   request_flags.Fill(&request);
+  const bool several = request.sampling().num_outputs() > 1;
+  if (several && !flags.json) request.mutable_output()->set_mode(v1::STREAM_MODE_FINAL);
   bool printed = false;
   const absl::StatusOr<CallSummary> summary =
       RunCall(target.channel(), request, [&](const v1::GenerateResponse& message) {
-        Print(message, flags.json);
+        Print(message, flags.json, several);
         printed |= !message.delta().text().empty();
       });
-  if (!flags.json && (summary.ok() || printed)) std::printf("\n");
+  if (!flags.json && !several && (summary.ok() || printed)) std::printf("\n");
   std::fflush(stdout);
   if (!summary.ok()) return FailCall(summary.status());
   if (flags.stats) std::fprintf(stderr, "%s\n", StatsLine(target.channel(), *summary).c_str());

@@ -18,6 +18,9 @@ void RequestFlags::AddTo(CLI::App& app) {
   app.add_option("--logprobs", top_logprobs_,
                  "print each token's logprob and this many alternatives [off]");
   app.add_option("--time-limit-ms", time_limit_ms_, "end with the text so far [none]");
+  app.add_option("--priority", priority_, "higher is served sooner [0; -10..10]");
+  app.add_option("--cache-salt", salt_, "share the prefix cache with this salt only [none]");
+  app.add_flag("--no-cache", no_cache_, "neither use nor fill the prefix cache");
   app.add_flag("--ignore-eos", ignore_eos_, "draw on past the model's end token");
 }
 
@@ -36,6 +39,9 @@ void RequestFlags::Fill(v1::GenerateRequest* request) const {
   for (const std::string& stop : stops_) stopping->add_stop_strings(stop);
   if (ignore_eos_) stopping->set_ignore_eos(true);
   if (time_limit_ms_) stopping->set_time_limit_ms(*time_limit_ms_);
+  if (priority_) request->set_priority(*priority_);
+  if (!salt_.empty()) request->mutable_cache()->set_salt(salt_);
+  if (no_cache_) request->mutable_cache()->set_bypass(true);
   if (top_logprobs_) {
     request->mutable_output()->set_logprobs(true);
     request->mutable_output()->set_top_logprobs(*top_logprobs_);

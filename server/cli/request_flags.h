@@ -24,6 +24,9 @@ class RequestFlags {
   std::optional<uint32_t> max_tokens_, min_tokens_, top_k_, top_logprobs_, time_limit_ms_,
       num_outputs_;
   std::optional<uint64_t> seed_;
+  std::optional<int32_t> priority_;
+  std::string salt_;
+  bool no_cache_ = false;
   std::optional<float> temperature_, top_p_, min_p_;
   std::vector<std::string> stops_;
   bool ignore_eos_ = false;
