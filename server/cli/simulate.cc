@@ -69,6 +69,10 @@ class Traffic {
   double rate_ = 0;
 };
 
+std::string Replicas(size_t count) {
+  return absl::StrCat(count, count == 1 ? " replica" : " replicas");
+}
+
 struct Answer {
   SimulationResult result{};
   double rate = 0;  // simulated
@@ -115,7 +119,7 @@ class Planner {
     const std::optional<int32_t> replicas = LeastPassing(flags_.max_replicas, [&](int32_t n) {
       options.replicas = n;
       return Passes(Simulate(options, cost_.fit.model, traffic_.trace()),
-                    absl::StrCat(n, " replicas"));
+                    Replicas(static_cast<size_t>(n)));
     });
     options.replicas = replicas.value_or(flags_.max_replicas);
     return {.result = Simulate(options, cost_.fit.model, traffic_.trace()),
@@ -135,11 +139,10 @@ double GoodPerSecond(const SimulationResult& result) {
 }
 
 std::string TrafficLine(const Answer& answer, const SimulateFlags& flags) {
-  return absl::StrFormat("%d requests in %.1f s (%.4g/s) %s, %d replica%s, %s",
-                         answer.result.all().arrived, answer.result.offered_seconds, answer.rate,
+  return absl::StrFormat("%d requests in %.1f s (%.4g/s) %s, %s, %s", answer.result.all().arrived,
+                         answer.result.offered_seconds, answer.rate,
                          flags.trace.empty() ? "generated" : "from a trace",
-                         answer.result.replicas.size(),
-                         answer.result.replicas.size() == 1 ? "" : "s", flags.routing);
+                         Replicas(answer.result.replicas.size()), flags.routing);
 }
 
 std::string CostLine(const CostFile& cost) {
@@ -158,11 +161,11 @@ void PrintTables(const Answer& answer, const SimulateFlags& flags, const CostFil
                           flags.slo, 100 * result.Attainment(), GoodPerSecond(result));
   }
   if (answer.found_rate.has_value()) {
-    absl::StrAppendFormat(&text, "capacity    %.4g requests/s with %d replicas\n",
-                          *answer.found_rate, result.replicas.size());
+    absl::StrAppendFormat(&text, "capacity    %.4g requests/s with %s\n", *answer.found_rate,
+                          Replicas(result.replicas.size()));
   } else if (answer.found_replicas.has_value()) {
-    absl::StrAppendFormat(&text, "capacity    %d replicas for %.4g requests/s\n",
-                          *answer.found_replicas, answer.rate);
+    absl::StrAppendFormat(&text, "capacity    %s for %.4g requests/s\n",
+                          Replicas(static_cast<size_t>(*answer.found_replicas)), answer.rate);
   }
   std::fputs(text.c_str(), stdout);
 }
