@@ -57,9 +57,11 @@ std::string ReplicaTable(const SimulationResult& result) {
                         mean.waiting);
   absl::StrAppendFormat(&text, "KV blocks   %.1f of %d used on average (%.1f %%)\n",
                         mean.blocks_used, total.blocks_total, 100 * mean.blocks_used / blocks);
-  absl::StrAppendFormat(&text, "preemptions %d; rows: %d prompt, %d recomputed, %d decoded\n",
-                        total.preemptions, total.prefill_tokens, total.recompute_tokens,
-                        total.decode_tokens);
+  absl::StrAppendFormat(
+      &text,
+      "preemptions %d for blocks, %d for priority; rows: %d prompt, %d recomputed, %d decoded\n",
+      total.preemptions_for_blocks, total.preemptions_for_priority, total.prefill_tokens,
+      total.recompute_tokens, total.decode_tokens);
   if (total.prefix_query_tokens > 0) {
     absl::StrAppendFormat(&text, "prefix      %.1f %% of %d prompt tokens found in the cache\n",
                           100 * static_cast<double>(total.prefix_hit_tokens) /

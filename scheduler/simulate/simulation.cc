@@ -117,6 +117,8 @@ SchedulerStats SimulationResult::Scheduler() const {
     const SchedulerStats& s = replica.scheduler;
     sum.blocks_total += s.blocks_total;
     sum.preemptions += s.preemptions;
+    sum.preemptions_for_blocks += s.preemptions_for_blocks;
+    sum.preemptions_for_priority += s.preemptions_for_priority;
     sum.prefill_tokens += s.prefill_tokens;
     sum.recompute_tokens += s.recompute_tokens;
     sum.decode_tokens += s.decode_tokens;

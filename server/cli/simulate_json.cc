@@ -53,6 +53,8 @@ Json SimulationJson(const SimulationResult& result) {
           {"prompt_tokens_per_s", static_cast<double>(result.all().prompt_tokens) * per_s},
           {"utilisation", result.Utilisation()},
           {"preemptions", scheduler.preemptions},
+          {"preemptions_for_blocks", scheduler.preemptions_for_blocks},
+          {"preemptions_for_priority", scheduler.preemptions_for_priority},
           {"recompute_tokens", scheduler.recompute_tokens},
           {"prefix_query_tokens", scheduler.prefix_query_tokens},
           {"prefix_hit_tokens", scheduler.prefix_hit_tokens},
