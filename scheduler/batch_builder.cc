@@ -34,6 +34,7 @@ const StepBatch& BatchBuilder::Build(const StepPlan& plan) {
   block_ids_.clear();
   seqs_.clear();
   specs_.clear();
+  logits_rows_ = 0;
   for (const PlannedSeq& seq : plan.seqs) {
     AddRows(seq);
     AddSpecs(seq);
@@ -47,7 +48,7 @@ const StepBatch& BatchBuilder::Build(const StepPlan& plan) {
             .block_ids = block_ids_,
             .seqs = seqs_,
             .copies = copies_,
-            .logits_rows = static_cast<int32_t>(specs_.size())};
+            .logits_rows = logits_rows_};
   return batch_;
 }
 
@@ -60,8 +61,10 @@ void BatchBuilder::AddRows(const PlannedSeq& seq) {
                    .row_count = rows,
                    .kv_len = kv_len,
                    .table_begin = static_cast<int32_t>(block_ids_.size()),
-                   .logits_begin = static_cast<int32_t>(specs_.size()),
-                   .logits_count = seq.num_logits});
+                   .logits_begin = logits_rows_,
+                   .logits_count = seq.num_logits,
+                   .window_tokens = seq.request->kv.window_tokens,
+                   .sink_tokens = seq.request->kv.sink_tokens});
   tokens_.insert(tokens_.end(), seq.tokens.begin(), seq.tokens.end());
   block_ids_.insert(block_ids_.end(), seq.block_table.begin(), seq.block_table.begin() + blocks);
   for (int32_t position = seq.num_computed; position < kv_len; ++position) {
@@ -73,17 +76,19 @@ void BatchBuilder::AddRows(const PlannedSeq& seq) {
 
 void BatchBuilder::AddSpecs(const PlannedSeq& seq) {
   const int32_t kv_len = seq.num_computed + static_cast<int32_t>(seq.tokens.size());
-  for (int32_t i = 0; i < seq.num_logits; ++i) {
+  for (int32_t i = 0; i < seq.num_logits * seq.num_draws; ++i) {
     // A row's logits draw the token after it.
-    const int32_t position = kv_len - seq.num_logits + i + 1;
-    specs_.push_back({.sequence = seq.id,
-                      .logits_row = static_cast<int32_t>(specs_.size()),
+    const int32_t row = i / seq.num_draws;
+    const int32_t position = kv_len - seq.num_logits + row + 1;
+    specs_.push_back({.sequence = {seq.id.request, seq.id.output_index + i % seq.num_draws},
+                      .logits_row = logits_rows_ + row,
                       .position = position,
                       .params = &seq.request->sampling,
                       .history = seq.history.first(static_cast<size_t>(position)),
                       .banned = {},
                       .allowed = {}});
   }
+  logits_rows_ += seq.num_logits;
 }
 
 // In a pass of its own, since spans into banned_ may only be taken once it has stopped growing.
@@ -91,7 +96,7 @@ void BatchBuilder::AddBanned(const StepPlan& plan) {
   const auto for_each = [&](auto&& visit) {
     size_t spec = 0;
     for (const PlannedSeq& seq : plan.seqs) {
-      for (int32_t i = 0; i < seq.num_logits; ++i, ++spec) {
+      for (int32_t i = 0; i < seq.num_logits * seq.num_draws; ++i, ++spec) {
         const StopRules& rules = seq.request->stop;
         if (EndsAreBanned(rules, specs_[spec].position - seq.num_prompt))
           visit(rules, specs_[spec]);

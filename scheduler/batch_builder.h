@@ -18,7 +18,7 @@ class BatchBuilder {
   explicit BatchBuilder(const RunnerLimits& limits);
 
   const StepBatch& Build(const StepPlan& plan);  // plan.num_tokens >= 1, within the limits
-  // One per logits row, in order of the plan; `allowed` is for the constraint store to fill.
+  // One per draw, in order of the plan; draws of a fork share a logits row; `allowed` is for the constraint store to fill.
   std::span<SampleSpec> specs() { return specs_; }
 
  private:
@@ -27,6 +27,7 @@ class BatchBuilder {
   void AddBanned(const StepPlan& plan);
 
   RunnerLimits limits_;
+  int32_t logits_rows_ = 0;
   StepBatch batch_;
   std::vector<TokenId> tokens_;
   std::vector<int32_t> positions_;

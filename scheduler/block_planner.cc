@@ -11,6 +11,12 @@
 // - Copies are executed in order and before any row, so the source of one may be given back, and be
 //   written again, in the same step.
 namespace quire {
+namespace {
+
+// Of one sequence, in steps: enough for a prefix of thousands of tokens in chunks of a block.
+constexpr int32_t kMaxDeferrals = 64;
+
+}  // namespace
 
 BlockPlanner::BlockPlanner(const BlockPlannerOptions& options, BlockPool& pool, PrefixCache& cache,
                            WaitingQueue& waiting, RunningSet& running)
@@ -35,20 +41,26 @@ bool BlockPlanner::MustCopyTail(const Sequence& sequence) const {
 
 // Blocks it lacks for all of its tokens and the one to be drawn next.
 int32_t BlockPlanner::Lacking(const Sequence& sequence) const {
-  return sequence.blocks.Missing(sequence.num_tokens() + 1) + MustCopyTail(sequence);
+  const int32_t missing = sequence.blocks.Missing(sequence.num_tokens() + 1);
+  const int32_t window = WindowBlocks(sequence.request->kv) - sequence.blocks.held();
+  return std::min(missing, std::max(1, window)) + MustCopyTail(sequence) +
+         sequence.places - 1;  // each of its forks needs a tail of its own
 }
 
 int32_t BlockPlanner::GrowFor(Sequence& sequence, int32_t tokens) {
   if (tokens == 0) return 0;
+  // A window gives blocks back after each step, so it takes nobody else's for more than a block's
+  // tokens at a time.
+  if (sequence.request->kv.window_tokens > 0) {
+    tokens = std::min(tokens, std::max(Holds(sequence), kBlockTokens));
+  }
   const auto missing = [&] {
     return sequence.blocks.Missing(sequence.num_computed + tokens) + MustCopyTail(sequence);
   };
   while (missing() > pool_.num_available()) {
     Sequence* victim = running_.VictimFor(sequence);
     if (victim == nullptr) {
-      const int32_t more = pool_.num_available() - MustCopyTail(sequence);
-      const int32_t holds = (sequence.blocks.size() + more) * kBlockTokens;
-      tokens = more < 0 ? 0 : std::clamp(holds - sequence.num_computed, 0, tokens);
+      tokens = std::min(tokens, Holds(sequence));
       break;
     }
     Preempt(*victim, PreemptCause::kBlocks);
@@ -57,9 +69,18 @@ int32_t BlockPlanner::GrowFor(Sequence& sequence, int32_t tokens) {
   return tokens;
 }
 
+// More tokens for which it has blocks, or nobody has them; not negative.
+int32_t BlockPlanner::Holds(const Sequence& sequence) const {
+  const int32_t more = pool_.num_available() - MustCopyTail(sequence);
+  if (more < 0) return 0;
+  const int64_t holds = (int64_t{sequence.blocks.size()} + more) * kBlockTokens;
+  return static_cast<int32_t>(std::min<int64_t>(INT32_MAX, holds - sequence.num_computed));
+}
+
 // There are blocks for it.
 void BlockPlanner::Take(Sequence& sequence, int32_t tokens) {
   const int32_t end = sequence.num_computed + tokens;
+  sequence.granted_step = step_;
   cache_.EnsureFree(sequence.blocks.Missing(end) + MustCopyTail(sequence));
   if (MustCopyTail(sequence)) {
     const int32_t tail = sequence.num_computed / kBlockTokens;
@@ -101,11 +122,11 @@ bool BlockPlanner::ChooseVictims(const Sequence& head, bool displace) {
   int32_t have = pool_.num_available();
   // Each displacement asks for one spare block more: where memory is short, coming back is not
   // worth a block that somebody else needs a moment later.
-  int32_t need = BlocksFor(head.num_tokens() + 1) - static_cast<int32_t>(match_.full.size()) +
-                 spoken_for_ + std::min(head.displacements, running_.num_active());
+  const int32_t forks = std::min(head.children, std::max(0, places - 1));
+  int32_t need = std::min(Fresh(head) + forks, pool_.total() - Matched(head)) + spoken_for_ + std::min(head.displacements, running_.num_active());
   victims_.clear();
   const auto has_room = [&] {
-    return have - Revived() >= need && PinsHold(running, victims_, head, pool_.total());
+    return have - Revived(head) >= need && PinsHold(running, victims_, head, pool_.total());
   };
   if (has_room() && places > 0) return true;
   std::ranges::fill(leaving_, 0);
@@ -134,31 +155,80 @@ int32_t BlockPlanner::Leave(Sequence& victim) {
   return left;
 }
 
+// The block of the match, or kNone if the head's window has passed it.
+BlockId BlockPlanner::MatchedBlock(const Sequence& head, size_t index) const {
+  const auto block = static_cast<int32_t>(index);
+  return NeedsBlock(head.request->kv, block, match_.tokens()) ? match_.full[index] : BlockId::kNone;
+}
+
+int32_t BlockPlanner::Matched(const Sequence& head) const {
+  int32_t count = 0;
+  for (size_t i = 0; i < match_.full.size(); ++i) count += MatchedBlock(head, i) != BlockId::kNone;
+  return count;
+}
+
+// Blocks that it needs beside those of the match, for all its tokens and one more.
+int32_t BlockPlanner::Fresh(const Sequence& head) const {
+  const int32_t missing =
+      BlocksFor(head.num_tokens() + 1) - static_cast<int32_t>(match_.full.size());
+  return std::min(missing, std::max(1, WindowBlocks(head.request->kv) - Matched(head)));
+}
+
 // Blocks of the match that nobody holds but victims: they are available, and then they are not.
-int32_t BlockPlanner::Revived() const {
-  return static_cast<int32_t>(std::ranges::count_if(match_.full, [this](BlockId id) {
+int32_t BlockPlanner::Revived(const Sequence& head) const {
+  int32_t count = 0;
+  for (size_t i = 0; i < match_.full.size(); ++i) {
+    const BlockId id = MatchedBlock(head, i);
+    if (id == BlockId::kNone) continue;
     const int32_t leaving = victims_.empty() ? 0 : leaving_[static_cast<size_t>(id)];
-    return pool_.ref_count(id) == leaving;
-  }));
+    count += pool_.ref_count(id) == leaving;
+  }
+  return count;
+}
+
+int32_t BlockPlanner::PlacesFor(const Sequence& head, int32_t places) const {
+  int32_t outputs = std::min(1 + head.children, places);
+  while (outputs > 1 && head.MostBlocks(outputs) > pool_.total()) --outputs;
+  return outputs;
+}
+
+bool BlockPlanner::Defers(Sequence& head) {
+  if (head.deferrals >= kMaxDeferrals || !cache_.Uses(head)) return false;
+  const std::span<const TokenId> tokens = head.tokens;
+  const size_t known = cache_.Find(head).full.size() * kBlockTokens;
+  const size_t next = known + kBlockTokens;
+  if (next >= tokens.size()) return false;
+  const bool computed = std::ranges::any_of(running_.items(), [&](const Sequence* other) {
+    if (other->granted_step != step_ || other->num_tokens() < static_cast<int32_t>(next) ||
+        other->num_computed >= static_cast<int32_t>(next) || !cache_.Uses(*other) ||
+        other->scope() != head.scope()) {
+      return false;
+    }
+    const std::span<const TokenId> others = other->tokens;
+    // The block itself first: it is what most differ in.
+    return std::ranges::equal(tokens.subspan(known, kBlockTokens),
+                              others.subspan(known, kBlockTokens)) &&
+           std::ranges::equal(tokens.first(known), others.first(known));
+  });
+  head.deferrals += computed;
+  return computed;
 }
 
 int32_t BlockPlanner::Start(Sequence& head, int32_t budget) {
   head.admitted_step = step_;
   // The source of a copy is held until the copy has its block: one block more for a moment.
-  const int32_t fresh =
-      BlocksFor(head.num_tokens() + 1) - static_cast<int32_t>(match_.full.size());
   if (match_.partial_tokens > 0 && pool_.ref_count(match_.partial) == 0 &&
-      pool_.num_available() - Revived() <= fresh) {
+      pool_.num_available() - Revived(head) <= Fresh(head)) {
     match_.partial_tokens = 0;
   }
-  for (BlockId id : match_.full) head.blocks.Append(id);
+  for (size_t i = 0; i < match_.full.size(); ++i) head.blocks.Append(MatchedBlock(head, i));
   if (match_.partial_tokens > 0) head.blocks.Append(match_.partial);
   head.num_computed = match_.tokens();
   if (head.cached_prompt_tokens == Sequence::kNotLookedUp) {
     head.cached_prompt_tokens = head.num_computed;
     if (cache_.Uses(head)) cache_.CountQuery(head.num_prompt(), head.num_computed);
   }
-  const int32_t tokens = std::min(budget, head.uncomputed());
+  const int32_t tokens = std::min({budget, head.uncomputed(), Holds(head)});
   Take(head, tokens);
   spoken_for_ += Lacking(head);
   return tokens;

@@ -44,7 +44,14 @@ class BlockPlanner {
   // running ones lack for theirs. Preempts paused sequences for it, with `displace` also active
   // ones of a level below its priority, but nobody unless that suffices.
   bool MakeRoomFor(const Sequence& head, bool displace);
-  // Right behind it, of the head that runs now: what the cache has of it, and blocks for up to
+  // Whether the next whole block of a waiting sequence is being computed in this step by another one
+  // that begins with the same tokens, so that it will be found in the next; for a bounded number of
+  // steps. Behind the last GrowFor.
+  bool Defers(Sequence& head);
+  // How many outputs of the head's request run at once, at most `places`: no more than the pool can
+  // hold to their end.
+  int32_t PlacesFor(const Sequence& head, int32_t places) const;
+  // Right behind MakeRoomFor, of the head that runs now: what the cache has of it, and blocks for up to
   // `budget` more tokens. Returns how many tokens are left to compute, at most `budget`.
   int32_t Start(Sequence& head, int32_t budget);
 
@@ -57,9 +64,13 @@ class BlockPlanner {
   void Preempt(Sequence& victim, PreemptCause cause);
   bool MustCopyTail(const Sequence& sequence) const;
   int32_t Lacking(const Sequence& sequence) const;
+  BlockId MatchedBlock(const Sequence& head, size_t index) const;
+  int32_t Matched(const Sequence& head) const;
+  int32_t Fresh(const Sequence& head) const;
+  int32_t Holds(const Sequence& sequence) const;
   bool ChooseVictims(const Sequence& head, bool displace);
   int32_t Leave(Sequence& victim);
-  int32_t Revived() const;
+  int32_t Revived(const Sequence& head) const;
   void Take(Sequence& sequence, int32_t tokens);
 
   const BlockPlannerOptions options_;

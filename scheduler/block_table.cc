@@ -26,6 +26,10 @@ void BlockTable::Append(BlockId id) {
   ++held_;
 }
 
+void BlockTable::Share(const BlockTable& other) {
+  for (BlockId id : other.ids()) Append(id);
+}
+
 void BlockTable::Replace(int32_t index, BlockId id) {
   BlockId& entry = blocks_[static_cast<size_t>(index)];
   pool_->AddRef(id);  // first, in case it is the same

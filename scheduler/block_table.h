@@ -32,6 +32,8 @@ class BlockTable {
   void Grow(int32_t tokens);
   // One entry more, of a block that others may hold too, or kNone.
   void Append(BlockId id);
+  // All that another sequence has, in an empty table.
+  void Share(const BlockTable& other);
   // Another block in place of one it holds, which is given back.
   void Replace(int32_t index, BlockId id);
   // Of one entry; of all, from the last block to the first, so that a chain's beginning is reused

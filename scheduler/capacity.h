@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "scheduler/request.h"
+
 namespace quire {
 
 struct CapacityLimits {
@@ -19,8 +21,8 @@ struct Capacity {
   int32_t limit_tokens = 0;    // what prompt + 1 was compared with: context, or tokens of the pool
 };
 
-// prompt_tokens >= 1. A prompt needs room for itself and one token: prompt + 1 <= min(context,
+// prompt_tokens >= 1. With a window that fits the pool, the context alone bounds. A prompt needs room for itself and one token: prompt + 1 <= min(context,
 // pool).
-Capacity CapacityOf(int64_t prompt_tokens, const CapacityLimits& limits);
+Capacity CapacityOf(int64_t prompt_tokens, const CapacityLimits& limits, const KvPolicy& kv = {});
 
 }  // namespace quire

@@ -24,7 +24,9 @@ void PrefixCache::PublishFull(Sequence& sequence, int32_t before) {
 void PrefixCache::PublishTail(Sequence& sequence) {
   const int32_t tokens = sequence.num_computed % kBlockTokens;
   if (tokens == 0 || !Uses(sequence)) return;
-  PublishBlock(sequence, sequence.num_computed / kBlockTokens, tokens);
+  const int32_t tail = sequence.num_computed / kBlockTokens;
+  // Another output that holds it too may be about to write it, and have no block for a copy.
+  if (pool_.ref_count(sequence.blocks.at(tail)) == 1) PublishBlock(sequence, tail, tokens);
 }
 
 // False: what precedes it cannot be found, so neither can it or what follows.

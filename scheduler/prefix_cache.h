@@ -38,8 +38,6 @@ class PrefixCache {
   void PublishTail(Sequence& sequence);
   // Of a sequence whose values are not to be trusted: its blocks, and what follows from them.
   void Withdraw(const Sequence& sequence);
-  // A block that nobody holds, before it is written by one that does not share it.
-  void Forget(BlockId block) { index_.Withdraw(block); }
   // Makes `blocks` blocks free; they are available.
   void EnsureFree(int32_t blocks);
 

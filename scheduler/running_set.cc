@@ -24,7 +24,9 @@ void RunningSet::Remove(Sequence& sequence) {
 }
 
 int32_t RunningSet::num_active() const {
-  return static_cast<int32_t>(std::ranges::count(items_, false, &Sequence::paused));
+  int32_t places = 0;
+  for (const Sequence* sequence : items_) places += sequence->paused ? 0 : sequence->places;
+  return places;
 }
 
 Sequence* RunningSet::LatestPaused() const {

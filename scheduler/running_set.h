@@ -17,7 +17,7 @@ class RunningSet {
   std::span<Sequence* const> items() const { return items_; }  // highest rank first
   void Insert(Sequence& sequence);
   void Remove(Sequence& sequence);
-  int32_t num_active() const;  // not paused
+  int32_t num_active() const;  // places of those that are not paused
   // The paused one of lowest rank; nullptr if none is paused.
   Sequence* LatestPaused() const;
   // Whom to preempt so that the active `sequence` can go on: the paused one of lowest rank, else

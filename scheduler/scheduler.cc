@@ -104,15 +104,19 @@ absl::Status Scheduler::Add(Request request) {
     return absl::InvalidArgumentError(
         "a request needs a prompt, an output and a token to generate");
   }
+  if (request.kv.window_tokens < 0 || request.kv.sink_tokens < 0 ||
+      (request.kv.window_tokens == 0 && request.kv.sink_tokens > 0)) {
+    return absl::InvalidArgumentError("sink tokens need a window, and neither is negative");
+  }
   const Capacity capacity =
       CapacityOf(static_cast<int64_t>(request.prompt.size()),
-                 {.context_tokens = s.options.context_tokens, .num_blocks = s.pool.total()});
+                 {.context_tokens = s.options.context_tokens, .num_blocks = s.pool.total()},
+                 request.kv);
   if (absl::Status fits = CheckFits(request, capacity, s.pool.total()); !fits.ok()) return fits;
-  const int64_t sequences = int64_t{s.waiting.size()} + request.num_sequences;
-  const int64_t tokens =
-      s.waiting.tokens() + static_cast<int64_t>(request.prompt.size()) * request.num_sequences;
+  const int64_t sequences = int64_t{s.NumWaiting()} + request.num_sequences;
+  const int64_t tokens = s.waiting.tokens() + static_cast<int64_t>(request.prompt.size());
   if (sequences > s.options.max_waiting) {
-    return QueueFull("QUEUE_FULL", "sequences", s.waiting.size(), s.options.max_waiting);
+    return QueueFull("QUEUE_FULL", "sequences", s.NumWaiting(), s.options.max_waiting);
   }
   if (tokens > s.options.max_waiting_tokens && s.waiting.size() > 0) {
     return QueueFull("QUEUE_TOKENS_FULL", "tokens", s.waiting.tokens(),
@@ -130,8 +134,11 @@ absl::Status Scheduler::Add(Request request) {
     sequence.priority = s.options.queue.fcfs ? 0 : live->request.priority;
     sequence.level = sequence.priority;
     sequence.pinned = s.options.queue.max_preemptions == 0;
-    s.waiting.Insert(sequence);
+    sequence.live = live.get();
+    sequence.unforked = i > 0;
   }
+  live->sequences.front().children = live->open - 1;
+  s.waiting.Insert(live->sequences.front());
   s.sequences_started += live->open;
   const RequestId id = live->request.id;
   s.live.emplace(id, std::move(live));
@@ -162,6 +169,9 @@ void Scheduler::State::End(Sequence& sequence, FinishReason reason) {
   if (sequence.ended()) return;
   sequence.ending = reason;
   ended.push_back(&sequence);
+  for (int32_t i = 1; i <= sequence.children; ++i) {  // they cannot go on without it
+    End(sequence.live->sequences[static_cast<size_t>(i)], reason);
+  }
 }
 
 void Scheduler::State::Expire(MonotonicTime now) {
@@ -176,7 +186,7 @@ void Scheduler::State::Expire(MonotonicTime now) {
 void Scheduler::State::Retire(Sequence& sequence) {
   if (sequence.running) {
     running.Remove(sequence);
-  } else {
+  } else if (!sequence.unforked) {
     waiting.Remove(sequence);
   }
   if (sequence.ending != FinishReason::kError) cache.PublishTail(sequence);
@@ -218,15 +228,10 @@ void Scheduler::Commit(std::span<const Sampled> sampled, std::vector<TokenEvent>
     Sequence& sequence = *s.planner.grants()[i].sequence;
     s.CommitRows(s.planner.grants()[i]);
     if (seqs[i].num_logits == 0) continue;
-    CHECK(next < sampled.size() && sampled[next].sequence == sequence.id)
-        << "draws do not match the plan";
-    const Sampled& drawn = sampled[next++];
-    if (sequence.ended()) continue;  // aborted while the step ran: its token is dropped
-    events.push_back(s.CommitDraw(sequence, drawn));
-    if (events.back().finish == FinishReason::kNone) continue;
-    sequence.ending = events.back().finish;
-    s.Retire(sequence);
-    s.CloseFinished(sequence);
+    const auto draws = static_cast<size_t>(seqs[i].num_draws);
+    CHECK_LE(next + draws, sampled.size()) << "draws do not match the plan";
+    s.CommitDraws(sequence, sampled.subspan(next, draws), events);
+    next += draws;
   }
   s.planner.Clear();
   s.RetireEnded();
@@ -238,6 +243,46 @@ void Scheduler::Commit(std::span<const Sampled> sampled, std::vector<TokenEvent>
     s.CloseFinished(*sequence);
   }
   s.retired.clear();
+}
+
+// One draw each of the sequence and the outputs that part from it here.
+void Scheduler::State::CommitDraws(Sequence& first, std::span<const Sampled> draws,
+                                   std::vector<TokenEvent>& events) {
+  CHECK(draws[0].sequence == first.id) << "draws do not match the plan";
+  if (first.ended()) return;  // aborted while the step ran: its token is dropped
+  LiveRequest& request = *first.live;
+  const auto index = static_cast<size_t>(first.id.output_index);
+  if (first.children > 0) Fork(first);
+  for (size_t i = 0; i < draws.size(); ++i) {  // the last one that ends takes the request with it
+    Sequence& sequence = request.sequences[index + i];
+    CHECK(draws[i].sequence == sequence.id) << "draws do not match the plan";
+    events.push_back(CommitDraw(sequence, draws[i]));
+    if (events.back().finish == FinishReason::kNone) continue;
+    sequence.ending = events.back().finish;
+    Retire(sequence);
+    CloseFinished(sequence);
+  }
+}
+
+// The prompt is computed: the other outputs share its blocks, those that have a place in the batch;
+// the rest wait for one, and find the prompt in the cache.
+void Scheduler::State::Fork(Sequence& first) {
+  for (int32_t i = 1; i <= first.children; ++i) {
+    Sequence& child = first.live->sequences[static_cast<size_t>(i)];
+    child.unforked = false;
+    child.computed_before = first.num_computed;
+    child.cached_prompt_tokens = first.cached_prompt_tokens;
+    child.level = first.level;
+    if (i < first.places) {
+      child.blocks.Share(first.blocks);
+      child.num_computed = first.num_computed;
+      running.Insert(child);
+    } else {
+      waiting.Insert(child);
+    }
+  }
+  first.children = 0;
+  first.places = 1;
 }
 
 void Scheduler::State::CommitRows(const StepPlanner::Grant& grant) {
@@ -252,6 +297,7 @@ void Scheduler::State::CommitRows(const StepPlanner::Grant& grant) {
   shares.CountServed(sequence.request->tenant, end - again);
   sequence.num_computed = end;
   cache.PublishFull(sequence, begin);
+  sequence.ReleasePassed();
 }
 
 TokenEvent Scheduler::State::CommitDraw(Sequence& sequence, const Sampled& drawn) {

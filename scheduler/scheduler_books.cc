@@ -54,11 +54,20 @@ SchedulerStats Scheduler::Stats() const {
   stats.preemptions = preemptions[0] + preemptions[1] + preemptions[2];
   for (const Sequence* sequence : s.running.items()) {
     if (!sequence->paused) continue;
-    ++stats.waiting;
+    stats.waiting += sequence->places;
     stats.waiting_tokens += sequence->uncomputed();
   }
-  stats.waiting += s.waiting.size();
+  stats.waiting += s.NumWaiting();
   return stats;
+}
+
+int32_t Scheduler::State::NumWaiting() const {
+  int32_t count = 0;
+  for (const Sequence* sequence : running.items()) {
+    count += 1 + sequence->children - sequence->places;
+  }
+  for (const Sequence* sequence : waiting.items()) count += 1 + sequence->children;
+  return count;
 }
 
 absl::Status Scheduler::State::AuditSequence(const Sequence& sequence) const {
@@ -70,12 +79,19 @@ absl::Status Scheduler::State::AuditSequence(const Sequence& sequence) const {
   AUDIT(sequence.pinned == (sequence.displacements >= options.queue.max_preemptions));
   AUDIT(sequence.blocks.size() >= BlocksFor(sequence.num_computed));
   AUDIT(sequence.blocks.size() <= BlocksFor(sequence.num_tokens()));
+  AUDIT(!sequence.unforked && sequence.places <= 1 + sequence.children);
+  AUDIT(sequence.children == 0 || sequence.num_output() == 0);
   if (sequence.running) {
     AUDIT(sequence.started);
     AUDIT(sequence.blocks.size() >= 1);
   } else {
     AUDIT(sequence.num_computed == 0);
     AUDIT(sequence.blocks.size() == 0);
+  }
+  for (int32_t i = 0; i < sequence.blocks.size(); ++i) {
+    AUDIT((sequence.blocks.at(i) != BlockId::kNone) ==
+              NeedsBlock(sequence.request->kv, i, sequence.num_computed),
+          "a block of a window");
   }
   return AuditFindable(sequence);
 }
@@ -113,6 +129,7 @@ absl::Status Scheduler::Audit() const {
                                : items[i - 1]->order < items[i]->order),
             "order lost");
       RETURN_IF_ERROR(s.AuditSequence(*items[i]));
+      listed += static_cast<size_t>(items[i]->children);
       for (BlockId id : items[i]->blocks.ids()) {
         if (id != BlockId::kNone) ++holders[static_cast<size_t>(id)];
       }

@@ -30,9 +30,13 @@ struct Scheduler::State {
                        // with Commit
   void Retire(Sequence& sequence);
   void CommitRows(const StepPlanner::Grant& grant);
+  void CommitDraws(Sequence& first, std::span<const Sampled> draws,
+                   std::vector<TokenEvent>& events);
+  void Fork(Sequence& first);
   TokenEvent CommitDraw(Sequence& sequence, const Sampled& drawn);
   void CloseFinished(
       Sequence& sequence);  // after its finish event; the request goes with its last sequence
+  int32_t NumWaiting() const;  // sequences without a place: in the queue, or to be forked
   absl::Status AuditSequence(const Sequence& sequence) const;
   absl::Status AuditFindable(const Sequence& sequence) const;
 

@@ -13,10 +13,20 @@ Sequence::Sequence(const Request& request, int32_t output_index, uint64_t order,
   tokens.assign(request.prompt.begin(), request.prompt.end());
 }
 
+// From the last of them, up to what was given back before.
+void Sequence::ReleasePassed() {
+  const KvPolicy& kv = request->kv;
+  for (int32_t i = FirstWindowBlock(kv, num_computed); i-- > SinkBlocks(kv);) {
+    if (blocks.at(i) == BlockId::kNone) return;
+    blocks.ReleaseAt(i);
+  }
+}
+
 void Sequence::Preempt() {
   blocks.Release();
   computed_before = std::max(computed_before, num_computed);
   num_computed = 0;
+  places = 1;
   bypasses = 0;
   ++preemptions;
 }

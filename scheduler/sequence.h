@@ -9,11 +9,14 @@
 #include "runtime/base/ids.h"
 #include "runtime/sampling/sample_spec.h"
 #include "scheduler/block_table.h"
+#include "scheduler/kv_window.h"
 #include "scheduler/prefix_index.h"
 #include "scheduler/request.h"
 #include "scheduler/token_event.h"
 
 namespace quire {
+
+struct LiveRequest;
 
 struct Sequence {
   static constexpr int32_t kNotLookedUp = -1;
@@ -24,19 +27,28 @@ struct Sequence {
   int32_t num_prompt() const { return static_cast<int32_t>(request->prompt.size()); }
   int32_t num_output() const { return num_tokens() - num_prompt(); }
   int32_t uncomputed() const { return num_tokens() - num_computed; }  // >= 1 while it lives
-  // Most blocks it will ever hold.
-  int32_t MostBlocks() const { return BlocksFor(num_prompt() + request->stop.max_tokens); }
+  // Most blocks it will ever hold, with so many outputs that fork from it; those of the prompt are
+  // shared, but a window gives them back.
+  int64_t MostBlocks(int32_t outputs) const {
+    const int32_t each = BlocksHeld(request->kv, num_prompt() + request->stop.max_tokens);
+    const int32_t shared = request->kv.window_tokens > 0 ? 0 : num_prompt() / kBlockTokens;
+    return shared + int64_t{outputs} * (each - shared);
+  }
+  int64_t MostBlocks() const { return MostBlocks(running ? places : 1 + children); }
   // Rank among running sequences: the higher level, then the earlier arrival. Fixed while both run.
   bool Outranks(const Sequence& other) const {
     return level != other.level ? level > other.level : order < other.order;
   }
   CacheScope scope() const { return {request->cache_domain, request->kv}; }
   bool ended() const { return ending != FinishReason::kNone; }
+  // Gives back the blocks that its window has passed.
+  void ReleasePassed();
   void Preempt();  // gives the blocks back; everything is computed again later
 
   SequenceId id;
   const Request* request;
   uint64_t order;               // arrival order, unique; kept for life
+  LiveRequest* live = nullptr;  // with the request's other outputs
   std::vector<TokenId> tokens;  // prompt, then output; never reallocates
   BlockTable blocks;
   int32_t num_computed = 0;  // leading tokens whose KV exists
@@ -44,6 +56,13 @@ struct Sequence {
   int32_t computed_before = 0;
   int32_t cached_prompt_tokens = kNotLookedUp;  // found in the prefix cache at first admission
   int32_t preemptions = 0;
+  // Of the first output of a request until its prompt is computed: the other outputs that wait for
+  // it, and the places in the batch that it holds for itself and the first of them.
+  int32_t children = 0;
+  int32_t places = 1;
+  bool unforked = false;       // it is one of those, in no list
+  int32_t deferrals = 0;       // steps it waited for a prefix that another one computes
+  uint64_t granted_step = 0;   // step in which it last got tokens
   int32_t priority = 0;  // base priority; 0 for all under fcfs
   int32_t level = 0;     // effective priority with which it last left the queue
   int32_t bypasses = 0;  // since it began to wait: admissions behind it that passed it

@@ -32,7 +32,8 @@ std::string StepPlan::DebugString() const {
   std::string out = absl::StrCat(num_tokens, " tokens\n");
   for (const PlannedSeq& seq : seqs) {
     absl::StrAppend(&out, Name(seq.id), ": ", seq.num_computed, " + ", seq.tokens.size(),
-                    ", blocks ", Blocks(seq.block_table), seq.num_logits > 0 ? ", draws\n" : "\n");
+                    ", blocks ", Blocks(seq.block_table), seq.num_logits > 0 ? ", draws" : "",
+                    seq.num_draws > 1 ? absl::StrCat(" ", seq.num_draws) : "", "\n");
   }
   for (const BlockCopy& copy : copies) {
     absl::StrAppend(&out, "copy ", copy.token_count, " tokens of block ",
@@ -40,6 +41,7 @@ std::string StepPlan::DebugString() const {
   }
   if (!admitted.empty()) absl::StrAppend(&out, "admitted ", Names(admitted), "\n");
   if (!preempted.empty()) absl::StrAppend(&out, "preempted ", Names(preempted), "\n");
+  if (!deferred.empty()) absl::StrAppend(&out, "deferred ", Names(deferred), "\n");
   return out;
 }
 

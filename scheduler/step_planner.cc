@@ -61,12 +61,14 @@ StepPlanner::StepPlanner(const PlannerOptions& options, const PlannerLinks& link
   passed_.reserve(options.max_waiting);
   planned_.reserve(seqs);
   admitted_.reserve(seqs);
+  deferred_.reserve(options.max_waiting);
 }
 
 void StepPlanner::Clear() {
   grants_.clear();
   planned_.clear();
   admitted_.clear();
+  deferred_.clear();
   blocks_.Clear();
   plan_ = {};
 }
@@ -152,9 +154,11 @@ void StepPlanner::OrderByAge(MonotonicTime now) {
 void StepPlanner::GrantRunning(MonotonicTime now) {
   candidates_.clear();
   uncomputed_.clear();
+  int32_t places = 0;
   for (Sequence* sequence : running_.items()) {
     if (sequence->paused) continue;
-    if (static_cast<int32_t>(candidates_.size()) == options_.max_running) break;
+    places += sequence->places;
+    if (places > options_.max_running) break;
     candidates_.push_back(sequence);
     uncomputed_.push_back(sequence->uncomputed());
   }
@@ -183,6 +187,7 @@ void StepPlanner::Admit(MonotonicTime now) {
   while (budget > 0 && places > 0 && without_room < kMostWithoutRoom) {
     Sequence* head = order_.Next();
     if (head == nullptr) break;
+    if (Defers(*head)) continue;
     if (!blocks_.MakeRoomFor(*head, /*displace=*/false)) {
       if (!MayPass(*head)) break;
       ++without_room;
@@ -191,9 +196,17 @@ void StepPlanner::Admit(MonotonicTime now) {
     const int32_t tokens = Start(*head, budget, now);
     grants_.push_back({head, tokens});
     budget -= tokens;
-    --places;
+    places -= head->places;
     if (AnyPassedEnough()) break;
   }
+}
+
+// A prompt whose next block is being computed for another waits for it instead of computing it
+// twice; whoever is behind it does not wait for that.
+bool StepPlanner::Defers(Sequence& head) {
+  if (options_.queue.fcfs || !blocks_.Defers(head)) return false;
+  deferred_.push_back(head.id);
+  return true;
 }
 
 // Whether others may start before this one, which waits on.
@@ -211,6 +224,7 @@ bool StepPlanner::AnyPassedEnough() const {
 // Right behind MakeRoomFor; returns how many of its tokens to compute, at most `budget`.
 int32_t StepPlanner::Start(Sequence& head, int32_t budget, MonotonicTime now) {
   waiting_.Remove(head);
+  head.places = blocks_.PlacesFor(head, options_.max_running - running_.num_active());
   running_.Insert(head);
   const int32_t tokens = blocks_.Start(head, budget);
   if (!head.started) {
@@ -219,6 +233,12 @@ int32_t StepPlanner::Start(Sequence& head, int32_t budget, MonotonicTime now) {
   }
   head.started = true;
   admitted_.push_back(head.id);
+  for (int32_t i = 1; i <= head.children; ++i) {  // they are drawn when its prompt is computed
+    Sequence& child = head.live->sequences[static_cast<size_t>(i)];
+    if (!child.started) child.first_scheduled = now;
+    child.started = true;
+    if (i < head.places) admitted_.push_back(child.id);
+  }
   for (Sequence* sequence : passed_) ++sequence->bypasses;
   return tokens;
 }
@@ -237,12 +257,14 @@ void StepPlanner::WritePlan() {
                         .history = known,
                         .block_table = sequence->blocks.ids(),
                         .num_logits = tokens == sequence->uncomputed() ? 1 : 0,
+                        .num_draws = tokens == sequence->uncomputed() ? sequence->places : 1,
                         .num_prompt = sequence->num_prompt(),
                         .request = sequence->request});
     plan_.num_tokens += tokens;
   }
   plan_.seqs = planned_;
   plan_.admitted = admitted_;
+  plan_.deferred = deferred_;
   plan_.copies = blocks_.copies();
   plan_.preempted = blocks_.preempted();
 }

@@ -59,6 +59,7 @@ class StepPlanner {
   void OrderByAge(MonotonicTime now);
   void Admit(MonotonicTime now);
   int32_t Start(Sequence& head, int32_t budget, MonotonicTime now);
+  bool Defers(Sequence& head);
   bool MayPass(Sequence& head);
   bool AnyPassedEnough() const;
   void WritePlan();
@@ -79,7 +80,7 @@ class StepPlanner {
   std::vector<int32_t> shares_of_step_;
   std::vector<Sequence*> passed_;  // waiting ones that were looked at and did not start
   std::vector<PlannedSeq> planned_;
-  std::vector<SequenceId> admitted_;
+  std::vector<SequenceId> admitted_, deferred_;
   StepPlan plan_;
 };
 

@@ -12,6 +12,13 @@
 namespace quire {
 namespace {
 
+// Whether some row of the sequence sees a token of the block; the first row sees furthest back.
+bool SeesBlock(const SeqSpan& seq, int32_t block) {
+  const int32_t first = seq.kv_len - seq.row_count - seq.window_tokens + 1;
+  return seq.window_tokens == 0 || block * kBlockTokens < seq.sink_tokens ||
+         (block + 1) * kBlockTokens > first;
+}
+
 constexpr uint64_t kPoison = 0xdeadu;
 
 }  // namespace
@@ -30,6 +37,12 @@ FakeModelRunner::FakeModelRunner(FakeModelOptions options) : options_(std::move(
 
 uint64_t FakeModelRunner::Extend(uint64_t chain, TokenId token, int32_t position) {
   return Mix(Mix(chain, static_cast<uint64_t>(token)), static_cast<uint64_t>(position));
+}
+
+uint64_t FakeModelRunner::Root(int32_t window_tokens, int32_t sink_tokens) {
+  return window_tokens == 0 ? kRoot
+                            : Mix(kRoot, Mix(static_cast<uint64_t>(window_tokens),
+                                             static_cast<uint64_t>(sink_tokens)));
 }
 
 float FakeModelRunner::Logit(uint64_t chain, int32_t token) {
@@ -98,16 +111,24 @@ void FakeModelRunner::Copy(const BlockCopy& copy) {
   notes_[static_cast<size_t>(copy.dst)] = {.linked = std::min(linked, copy.token_count)};
 }
 
-// The chain after positions [0, end), as found.
-uint64_t FakeModelRunner::ReadPast(std::span<const BlockId> table, int32_t end) {
-  uint64_t chain = kRoot;
+// The chain after the positions before the sequence's first row, as found in the blocks that this
+// row sees.
+uint64_t FakeModelRunner::ReadPast(std::span<const BlockId> table, const SeqSpan& seq) {
+  const int32_t end = seq.kv_len - seq.row_count;
+  uint64_t chain = Root(seq.window_tokens, seq.sink_tokens);
+  bool gap = false;
   for (int32_t p = 0; p < end; p += kBlockTokens) {
+    if (!SeesBlock(seq, p / kBlockTokens)) {
+      gap = true;
+      continue;
+    }
     const auto block = static_cast<int32_t>(table[static_cast<size_t>(p / kBlockTokens)]);
     const int32_t count = std::min(kBlockTokens, end - p);
     // Rows of a step may be computed in any order, so nobody depends on another's.
     Require(notes_[static_cast<size_t>(block)].row_step != steps_ + 1, "block ", block,
             " is read in the step that fills it");
     const Slot* first = &slots_[static_cast<size_t>(block) * kBlockTokens];
+    if (std::exchange(gap, false)) chain = first->parent;
     if (notes_[static_cast<size_t>(block)].linked >= count && first->position == p &&
         first->parent == chain) {
       chain = first[count - 1].chain;
@@ -147,13 +168,17 @@ void FakeModelRunner::RunSequence(const StepBatch& batch, const SeqSpan& seq) {
   const auto blocks = static_cast<size_t>(BlocksFor(seq.kv_len));
   const std::span<const BlockId> table =
       batch.block_ids.subspan(static_cast<size_t>(seq.table_begin), blocks);
-  for (BlockId id : table) {
-    const auto block = static_cast<int32_t>(id);
+  for (size_t i = 0; i < table.size(); ++i) {
+    const auto block = static_cast<int32_t>(table[i]);
+    if (!SeesBlock(seq, static_cast<int32_t>(i))) {
+      Require(table[i] == BlockId::kNone, "a block that no row sees");
+      continue;
+    }
     if (!Require(block >= 0 && block < options_.limits.num_blocks, "block outside the pool"))
       return;
   }
   const int32_t begin = seq.kv_len - seq.row_count;
-  uint64_t chain = ReadPast(table, begin);
+  uint64_t chain = ReadPast(table, seq);
   for (int32_t i = 0; i < seq.row_count; ++i) {
     const auto row = static_cast<size_t>(seq.row_begin + i);
     const int32_t position = begin + i;

@@ -46,6 +46,8 @@ class FakeModelRunner final : public ModelRunner {
 
   // The logit of `token` after a chain, and the chain of a sequence: what a test compares with.
   static constexpr uint64_t kRoot = 0x5157u;  // of no tokens
+  // The same under a window of >= 2 tokens: every value depends on what its predecessors saw.
+  static uint64_t Root(int32_t window_tokens, int32_t sink_tokens);
   static float Logit(uint64_t chain, int32_t token);
   static uint64_t Extend(uint64_t chain, TokenId token, int32_t position);
 
@@ -65,7 +67,7 @@ class FakeModelRunner final : public ModelRunner {
   void CheckBatch(const StepBatch& batch);
   void Copy(const BlockCopy& copy);
   void RunSequence(const StepBatch& batch, const SeqSpan& seq);
-  uint64_t ReadPast(std::span<const BlockId> table, int32_t end);
+  uint64_t ReadPast(std::span<const BlockId> table, const SeqSpan& seq);
   uint64_t ReadSlots(int32_t block, int32_t position, int32_t count, uint64_t chain);
   void WriteSlot(size_t slot, const Slot& value);
   void WriteLogits(int32_t row, const FakeRow& at, uint64_t chain);

@@ -28,6 +28,7 @@ struct ShadowSeq {
   int32_t known() const { return num_prompt() + received; }
   int32_t uncomputed() const { return known() - computed; }
   bool paused() const;
+  bool unforked() const;  // its prompt is the first output's to compute
   bool ends_now() const { return must_end != FinishReason::kNone; }
 
   int32_t received = 0;         // tokens
@@ -57,6 +58,7 @@ struct ShadowRequest {
   std::vector<ShadowSeq> seqs;
   int64_t arrival = 0;  // order
   bool paused = false;
+  bool forked = false;  // the first output has drawn, and the others have parted from it
   FinishReason abort = FinishReason::kNone;  // asked for
   int32_t open = 0;                          // sequences that have not ended
 };
@@ -64,6 +66,7 @@ struct ShadowRequest {
 inline int32_t ShadowSeq::num_prompt() const {
   return static_cast<int32_t>(owner->request.prompt.size());
 }
+inline bool ShadowSeq::unforked() const { return id.output_index > 0 && !owner->forked; }
 inline bool ShadowSeq::paused() const { return owner->paused; }
 
 // What a block holds, by what was written into it.
@@ -83,7 +86,8 @@ struct ShadowBlock {
   X(too_large) X(refused) X(preemptions) X(paused_victims) X(recomputed) X(aborts_in_step)     \
       X(stalls_in_step) X(failed_draws) X(nan_rows) X(timed_out_waiting) X(timed_out_running)  \
           X(queue_aged) X(drains) X(pool_bound) X(whole) X(hits) X(hit_tokens) X(partial_hits) \
-              X(copies) X(merged) X(evicted) X(bypasses) X(displacements) X(overtakes)
+              X(copies) X(merged) X(evicted) X(bypasses) X(displacements) X(overtakes) \
+              X(forks) X(deferred)
 struct Coverage {
 #define X(name) int64_t name = 0;
   QUIRE_SIM_COVERAGE(X)

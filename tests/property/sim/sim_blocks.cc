@@ -51,7 +51,7 @@ void World::CollectMoves(const StepPlan& plan) {
   }
   for (const SequenceId& id : plan.admitted) {
     ShadowSeq* seq = FindSeq(id);
-    if (seq->planned) continue;
+    if (seq->planned || seq->unforked()) continue;
     ++result_.coverage.overtakes;
     moves_.push_back({seq, SchedulerTestPeer::Find(scheduler_, id)->blocks.ids(), seq->hit_now});
   }

@@ -43,6 +43,7 @@ void World::CheckPlan(const StepPlan& plan) {
 void World::CheckPlanned(const PlannedSeq& planned, ShadowSeq& seq) {
   Require(!seq.planned, "S1: a sequence twice");
   Require(!seq.preempted_now, "L5: a preempted sequence got tokens");
+  Require(!seq.unforked(), "an output computes the prompt of another");
   Require(seq.running || seq.admitted_now, "L5: a waiting sequence got tokens");
   Require(!seq.paused(), "L5: a paused sequence got tokens");
   seq.planned = true;
@@ -65,6 +66,12 @@ void World::CheckPlanned(const PlannedSeq& planned, ShadowSeq& seq) {
           "L2: computes other tokens than its own");
   Require(planned.num_logits == (end == seq.known() ? 1 : 0),
           "draws inside a prompt, or not at all");
+  int32_t draws = 0;  // with the outputs that part from it
+  for (const ShadowSeq& other : seq.owner->seqs) {
+    draws += &other == &seq || (other.unforked() && (other.running || other.admitted_now));
+  }
+  Require(planned.num_draws == (end == seq.known() ? draws : 1),
+          "other outputs than those with a place part from the first");
   Require(planned.num_prompt == seq.num_prompt(), "its prompt has another length");
 }
 
@@ -75,7 +82,7 @@ void World::CheckBooks() {
     const bool active = seq.running && !seq.paused();
     want.running += active;
     want.waiting += !active;
-    if (!active) want.waiting_tokens += seq.uncomputed();
+    if (!active && !seq.unforked()) want.waiting_tokens += seq.uncomputed();
   });
   const SchedulerStats stats = scheduler_.Stats();
   Require(stats.running == want.running && stats.waiting == want.waiting,

@@ -65,18 +65,24 @@ bool World::GoesBefore(const ShadowSeq& a, const ShadowSeq& b, int32_t top) cons
 // order is strict.
 void World::CheckAdmission(const StepPlan& plan) {
   if (plan.admitted.empty()) return;
-  admitted_in_step_ = static_cast<int32_t>(plan.admitted.size());
+  admitted_in_step_ = 0;
+  for (const SequenceId& id : plan.admitted) admitted_in_step_ += !FindSeq(id)->unforked();
   int32_t top = kMinPriority, top_left = kMinPriority;  // before the admissions, after them
   ForEachSeq([&](const ShadowSeq& seq) {
     if (seq.ends_now() || seq.paused() || (seq.running && !seq.preempted_now)) return;
+    if (seq.unforked()) return;
     top = std::max(top, PriorityOf(seq));
     if (!seq.admitted_now) top_left = std::max(top_left, PriorityOf(seq));
   });
   ForEachSeq([&](ShadowSeq& seq) {
     if (seq.ends_now() || seq.paused() || seq.running || seq.admitted_now) return;
+    if (seq.unforked()) return;
     int32_t passed = 0;
+    const bool deferred = std::ranges::find(plan.deferred, seq.id) != plan.deferred.end();
+    result_.coverage.deferred += deferred;
     for (const SequenceId& id : plan.admitted) {
       const ShadowSeq& other = *FindSeq(id);
+      if (deferred || other.unforked()) continue;  // it would rather wait; it comes with the first
       const int32_t lower = std::max(top_left, PriorityOf(other));
       passed += GoesBefore(seq, other, top) && GoesBefore(seq, other, lower);
     }
@@ -96,7 +102,7 @@ void World::CheckAdmission(const StepPlan& plan) {
 void World::CheckVictim(const ShadowSeq& victim, bool some_admitted) {
   bool reason = false;
   ForEachSeq([&](const ShadowSeq& seq) {
-    if (seq.preempted_now || seq.ends_now()) return;
+    if (seq.preempted_now || seq.ends_now() || seq.unforked()) return;
     if (seq.admitted_now) {
       reason = reason || PriorityOf(seq) > victim.level;
     } else if (seq.running && !seq.paused()) {
@@ -114,7 +120,7 @@ void World::CheckPreemption(const StepPlan& plan) {
   int32_t lowest = kMaxPriority;  // level of those that ran
   bool ran = false;
   ForEachSeq([&](const ShadowSeq& seq) {
-    if (seq.running && !seq.paused()) lowest = std::min(lowest, seq.level);
+    if (seq.running && !seq.paused() && !seq.unforked()) lowest = std::min(lowest, seq.level);
   });
   for (const SequenceId& id : plan.preempted) {
     ShadowSeq& victim = *FindSeq(id);
@@ -136,6 +142,7 @@ void World::CheckPreemption(const StepPlan& plan) {
 // S6: the last victim was needed: what is left is less than what it gave.
 void World::CheckNeeded(const StepPlan& plan) {
   const ShadowSeq& last = *FindSeq(plan.preempted.back());
+  if (last.owner->seqs.size() > 1) return;  // without it, another output need not copy its tail
   auto own = static_cast<int32_t>(plan.copies.size());  // each gives one back
   for (BlockId id : last.table) {
     bool shared = false;
@@ -156,7 +163,7 @@ void World::CheckProgress(const StepPlan& plan) {
   bool waits = false;
   int32_t highest = kMinPriority;  // of those that are admitted
   ForEachSeq([&](const ShadowSeq& seq) {
-    if (seq.ends_now() || seq.paused()) return;
+    if (seq.ends_now() || seq.paused() || seq.unforked()) return;
     waits = waits || !seq.running;
     if (seq.admitted_now) highest = std::max(highest, PriorityOf(seq));
     if (seq.running && (first == nullptr || Outranks(seq, *first))) first = &seq;

@@ -110,12 +110,16 @@ void World::MoveShadow(const StepPlan& plan) {
     seq.computed = 0;
     ++seq.preemptions;
     ++preempted_;
+    ForEachSeq([&](ShadowSeq& other) {
+      if (other.owner == seq.owner && other.unforked()) other.running = false;
+    });
     ++result_.coverage.preemptions;
     result_.coverage.paused_victims += seq.paused();
   }
   for (const SequenceId& id : plan.admitted) {
     ShadowSeq& seq = *FindSeq(id);
     seq.running = true;
+    if (seq.unforked()) continue;
     seq.bypasses = seq.most_bypasses = 0;
     seq.computed = seq.hit_now;
     if (seq.first_hit < 0) {
@@ -129,6 +133,11 @@ void World::MoveShadow(const StepPlan& plan) {
     result_.coverage.partial_hits += seq.hit_now % kBlockTokens != 0;
     if (!seq.started) seq.first_scheduled = MonotonicTime{now_};
     seq.started = true;
+    ForEachSeq([&](ShadowSeq& other) {
+      if (other.owner != seq.owner || !other.unforked()) return;
+      if (!other.started) other.first_scheduled = MonotonicTime{now_};
+      other.started = true;
+    });
   }
 }
 
@@ -175,7 +184,25 @@ void World::ExpectEvents(const StepPlan& plan) {
     seq.computed = end;
     FillBlocks(seq, end);
     seq.draws = end == seq.known() && !seq.ends_now();
+    if (seq.draws && !seq.owner->forked) Fork(seq);
   }
+}
+
+// The others have what the first one has: those with a place run on from there, the rest wait.
+void World::Fork(ShadowSeq& first) {
+  ForEachSeq([&](ShadowSeq& seq) {
+    if (seq.owner != first.owner || !seq.unforked()) return;
+    seq.first_hit = first.first_hit;
+    seq.computed_before = first.computed;
+    seq.level = first.level;
+    ++result_.coverage.forks;
+    if (!seq.running) return;
+    seq.computed = first.computed;
+    seq.granted = first.granted;
+    seq.table = first.table;
+    seq.draws = true;
+  });
+  const_cast<ShadowRequest*>(first.owner)->forked = true;
 }
 
 void World::CheckEvents() {
@@ -212,7 +239,8 @@ void World::CheckEvent(const TokenEvent& event, ShadowSeq& seq) {
     const bool last = next + 1 >= expected.tokens.size() && expected.finish != FinishReason::kError;
     if (seq.fails || nan) {
       result_.coverage.nan_rows += nan;
-      if (event.outcome == SampleOutcome::kNonFinite) Taint(seq);
+      // A failure that is made up for one of several outputs leaves the others.
+      if (event.outcome == SampleOutcome::kNonFinite && seq.owner->seqs.size() == 1) Taint(seq);
       Require(event.finish == FinishReason::kError && event.token == TokenId::kNone,
               absl::StrCat("R17: ", name, " goes on after a failed draw"));
     } else {

@@ -113,16 +113,18 @@ absl::StatusCode World::ExpectedVerdict(const Request& request) const {
       std::min<int64_t>(config_.context_tokens, int64_t{config_.num_blocks} * kBlockTokens);
   if (prompt + 1 > room) return absl::StatusCode::kInvalidArgument;
   int64_t waiting = 0, tokens = 0;
+  bool any_queued = false;
   for (const auto& other : live_) {
     for (const ShadowSeq& seq : other->seqs) {
       if (seq.ended || seq.running) continue;
       ++waiting;
-      tokens += seq.uncomputed();
+      tokens += seq.unforked() ? 0 : seq.uncomputed();
+      any_queued = any_queued || !seq.unforked();
     }
   }
   const bool many = waiting + request.num_sequences > config_.max_waiting;
   const bool long_queue =
-      waiting > 0 && tokens + prompt * request.num_sequences > config_.max_waiting_tokens;
+      any_queued && tokens + prompt > config_.max_waiting_tokens;
   return many || long_queue ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk;
 }
 

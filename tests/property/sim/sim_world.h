@@ -66,6 +66,7 @@ class World {
   void MoveShadow(const StepPlan& plan);
   void InjectBeforeCommit(const Op& op, const StepPlan& plan);
   void InjectIntoDraws(const Op& op);
+  void Fork(ShadowSeq& first);
   void ExpectEvents(const StepPlan& plan);
   void CheckEvents();
   void CheckEvent(const TokenEvent& event, ShadowSeq& seq);
