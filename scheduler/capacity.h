@@ -23,6 +23,7 @@ struct Capacity {
 
 // prompt_tokens >= 1. With a window that fits the pool, the context alone bounds. A prompt needs room for itself and one token: prompt + 1 <= min(context,
 // pool).
-Capacity CapacityOf(int64_t prompt_tokens, const CapacityLimits& limits, const KvPolicy& kv = {});
+Capacity CapacityOf(int64_t prompt_tokens, const CapacityLimits& limits,
+                    const KvPolicy& kv = {});
 
 }  // namespace quire

@@ -1,5 +1,5 @@
-// Which blocks of a sequence a KvPolicy needs: those with sink tokens, and those that its window has
-// not passed. Pure.
+// Which blocks of a sequence a KvPolicy needs: those with sink tokens, and those that its window
+// has not passed. Pure.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@ inline bool NeedsBlock(const KvPolicy& kv, int32_t block, int32_t position) {
 inline int32_t WindowBlocks(const KvPolicy& kv) {
   if (kv.window_tokens == 0) return INT32_MAX;
   const int64_t window = int64_t{kv.window_tokens} - 1 + kBlockTokens;
-  return static_cast<int32_t>(
-      std::min<int64_t>(INT32_MAX, SinkBlocks(kv) + (window + kBlockTokens - 1) / kBlockTokens + 1));
+  const int64_t blocks = SinkBlocks(kv) + (window + kBlockTokens - 1) / kBlockTokens + 1;
+  return static_cast<int32_t>(std::min<int64_t>(INT32_MAX, blocks));
 }
 
 // Blocks that `tokens` tokens need.
