@@ -26,9 +26,11 @@ struct ShadowSeq {
 
   int32_t num_prompt() const;
   int32_t known() const { return num_prompt() + received; }
+  // Whether a row at `position`, or a later one, sees a token of the block.
+  bool Needs(size_t block, int32_t position) const;
   int32_t uncomputed() const { return known() - computed; }
   bool paused() const;
-  bool unforked() const;  // its prompt is the first output's to compute
+  bool unforked() const;  // its prompt is another output's to compute
   bool ends_now() const { return must_end != FinishReason::kNone; }
 
   int32_t received = 0;         // tokens
@@ -38,9 +40,11 @@ struct ShadowSeq {
   int32_t level = 0;          // rank since it was admitted
   int32_t bypasses = 0;       // since it began to wait, as far as they are certain
   int32_t most_bypasses = 0;  // the same, if every start since then was one
+  int32_t deferrals = 0;      // steps it waited for what another computes
   int32_t displacements = 0;  // preemptions while it could run
   bool pinned = false;
-  int32_t first_hit = -1;  // tokens found in the cache when it was first admitted
+  int32_t first_hit = -1;                    // tokens found in the cache when it was first admitted
+  FinishReason abort = FinishReason::kNone;  // asked for
   bool started = false, running = false, ended = false;
   MonotonicTime first_scheduled{};
 
@@ -48,7 +52,8 @@ struct ShadowSeq {
   FinishReason must_end = FinishReason::kNone;  // time or an abort ends it
   bool draws = false;                           // an event with its token is due
   bool fails = false;                           // its draw was made to fail
-  bool planned = false, preempted_now = false, admitted_now = false;
+  bool planned = false, preempted_now = false, admitted_now = false, deferred_now = false;
+  bool parts_now = false;  // its first token is drawn from the row of a shared prompt
   int32_t granted = 0;
   int32_t hit_now = 0;  // tokens found in the cache
 };
@@ -66,12 +71,19 @@ struct ShadowRequest {
 inline int32_t ShadowSeq::num_prompt() const {
   return static_cast<int32_t>(owner->request.prompt.size());
 }
+inline bool ShadowSeq::Needs(size_t block, int32_t position) const {
+  const KvPolicy& kv = owner->request.kv;
+  const auto begin = static_cast<int32_t>(block) * kBlockTokens;
+  return kv.window_tokens == 0 || begin < kv.sink_tokens ||
+         begin + kBlockTokens > position - kv.window_tokens + 1;
+}
 inline bool ShadowSeq::unforked() const { return id.output_index > 0 && !owner->forked; }
 inline bool ShadowSeq::paused() const { return owner->paused; }
 
 // What a block holds, by what was written into it.
 struct ShadowBlock {
   CacheDomain domain;
+  KvPolicy kv;
   RequestId writer{};      // of its last rows
   bool bypass = false;     // computed for a request that shares nothing
   bool tainted = false;    // by a sequence whose values are not to be trusted
@@ -81,13 +93,15 @@ struct ShadowBlock {
 };
 
 // What a world has gone through: a harness that never preempts proves nothing about preemption.
-#define QUIRE_SIM_COVERAGE(X)                                                                  \
-  X(accepted)                                                                                  \
-  X(too_large) X(refused) X(preemptions) X(paused_victims) X(recomputed) X(aborts_in_step)     \
-      X(stalls_in_step) X(failed_draws) X(nan_rows) X(timed_out_waiting) X(timed_out_running)  \
-          X(queue_aged) X(drains) X(pool_bound) X(whole) X(hits) X(hit_tokens) X(partial_hits) \
-              X(copies) X(merged) X(evicted) X(bypasses) X(displacements) X(overtakes) \
-              X(forks) X(deferred)
+#define QUIRE_SIM_COVERAGE(X)                                                                      \
+  X(accepted)                                                                                      \
+  X(too_large)                                                                                     \
+  X(refused)                                                                                       \
+  X(preemptions) X(paused_victims) X(recomputed) X(aborts_in_step) X(stalls_in_step)               \
+      X(failed_draws) X(nan_rows) X(timed_out_waiting) X(timed_out_running) X(queue_aged)          \
+          X(drains) X(pool_bound) X(whole) X(hits) X(hit_tokens) X(partial_hits) X(copies)         \
+              X(merged) X(evicted) X(bypasses) X(displacements) X(overtakes) X(forks) X(deferrals) \
+                  X(windows) X(output_aborts)
 struct Coverage {
 #define X(name) int64_t name = 0;
   QUIRE_SIM_COVERAGE(X)

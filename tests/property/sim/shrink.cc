@@ -101,6 +101,8 @@ void Shrinker::PlainSubmit(size_t i) {
   TRY(family);
   TRY(bypass);
   TRY(follows);
+  TRY(sinks);
+  TRY(window);
 #undef TRY
   const auto halve = [&](int32_t Submit::* field) {
     for (int32_t less = best_.smallest.ops[i].submit.*field - 1; less >= 1;) {

@@ -14,7 +14,9 @@ namespace quire::sim {
 void World::MoveTables(const StepPlan& plan) {
   std::ranges::fill(holders_, 0);
   ForEachSeq([&](const ShadowSeq& seq) {
-    for (BlockId id : seq.table) ++HoldersOf(id);
+    for (BlockId id : seq.table) {
+      if (id != BlockId::kNone) ++HoldersOf(id);
+    }
   });
   CollectMoves(plan);
   CopyContents(plan);
@@ -26,7 +28,8 @@ void World::MoveTables(const StepPlan& plan) {
     if (!seq.admitted_now) continue;
     for (int32_t i = 0; i < seq.hit_now / kBlockTokens; ++i) {
       const BlockId id = move.table[static_cast<size_t>(i)];
-      CheckShared(seq, id);
+      if (id == BlockId::kNone) continue;
+      CheckShared(seq, id, kBlockTokens);
       ++HoldersOf(id);
       BlockOf(id).cached_at = -1;
     }
@@ -65,8 +68,13 @@ void World::CheckMove(const Move& move) {
       std::max({needed, move.seq->table.size(), static_cast<size_t>(BlocksFor(move.computed + 1))});
   Require(move.table.size() >= needed && move.table.size() <= most,
           "S1: a table that does not fit its tokens");
-  for (BlockId id : move.table) {
-    const auto block = static_cast<int32_t>(id);
+  for (size_t i = 0; i < move.table.size(); ++i) {
+    const auto block = static_cast<int32_t>(move.table[i]);
+    // K8 of windows: exactly what some row still sees is held.
+    if (!move.seq->Needs(i, move.computed)) {
+      Require(move.table[i] == BlockId::kNone, "a block outside the window is held");
+      continue;
+    }
     Require(block >= 0 && block < config_.num_blocks, "A1: no such block");
   }
 }
@@ -97,11 +105,15 @@ void World::LetGoOfTails(const StepPlan& plan) {
     const std::span<const BlockId> table = move.table;
     const int32_t tail = move.computed % kBlockTokens;
     const auto last = static_cast<size_t>(move.computed / kBlockTokens);
-    const bool copied = tail > 0 && (seq.admitted_now || seq.table[last] != table[last]);
-    if (!copied) continue;
+    const bool fresh = tail > 0 && (seq.admitted_now || seq.table[last] != table[last]);
+    // What can no longer be found, and nobody else holds, may be gone on with where it is.
+    const bool copied =
+        copy_into_[static_cast<size_t>(table[std::min(last, table.size() - 1)])].token_count > 0;
+    if (!fresh || (seq.admitted_now && !copied)) continue;
     ++used;
     const BlockCopy& copy = copy_into_[static_cast<size_t>(table[last])];
-    Require(copy.token_count == tail, "K6: a last block was replaced, not copied");
+    Require(copy.token_count == tail,
+            absl::StrCat("K6: the last block was replaced, not copied, in\n", plan.DebugString()));
     if (seq.admitted_now) continue;
     Require(copy.src == seq.table[last], "K6: a last block is a copy of another");
     --HoldersOf(seq.table[last]);
@@ -118,6 +130,7 @@ void World::MoveTable(const Move& move) {
   if (seq.admitted_now) known = static_cast<size_t>(seq.hit_now / kBlockTokens);
   if (table.size() < known) return Require(false, "A8: a running sequence lost a block");
   for (size_t i = 0; i < table.size(); ++i) {
+    if (!seq.Needs(i, move.computed)) continue;
     const bool copied = i < known && !seq.admitted_now && seq.table[i] == BlockId::kNone;
     if (i >= known || copied) {
       TakeFresh(seq, table[i], i == last ? move.computed % kBlockTokens : 0);
@@ -133,7 +146,8 @@ void World::TakeFresh(const ShadowSeq& seq, BlockId id, int32_t copied) {
   Require(HoldersOf(id)++ == 0, "A4: a fresh block that somebody holds");
   ShadowBlock& block = BlockOf(id);
   if (copied > 0) {
-    CheckShared(seq, id);
+    CheckShared(seq, id, copied);
+    block.filled = copied;
   } else {
     block.filled = 0;
     block.tainted = false;
@@ -149,20 +163,21 @@ void World::TakeFresh(const ShadowSeq& seq, BlockId id, int32_t copied) {
                                 blocks_[static_cast<size_t>(i)].cached_at));
   }
   block.domain = seq.owner->request.cache_domain;
+  block.kv = seq.owner->request.kv;
   block.writer = seq.id.request;
   block.bypass = seq.owner->request.cache_bypass;
 }
 
 // K8, rules 10 and 11: what another computed is used only in the same domain, when it is complete,
 // and if both share at all.
-void World::CheckShared(const ShadowSeq& seq, BlockId id) {
+void World::CheckShared(const ShadowSeq& seq, BlockId id, int32_t tokens) {
   const ShadowBlock& block = BlockOf(id);
   const Request& request = seq.owner->request;
-  const bool copy = copy_into_[static_cast<size_t>(id)].token_count > 0;
   Require(block.domain == request.cache_domain, "K8: a block of another domain is shared");
+  Require(block.kv == request.kv, "K8: a block of another window is shared");
   Require(block.writer == request.id || !(block.bypass || request.cache_bypass),
           "a block that bypasses the cache is shared");
-  Require(copy || block.filled == kBlockTokens, "rule 10: a block is shared before it is full");
+  Require(block.filled >= tokens, "rule 10: a block is shared before it is filled");
   Require(!block.tainted || block.writer == request.id, "rule 10: a block with NaN is shared");
 }
 
@@ -171,7 +186,8 @@ void World::FillBlocks(const ShadowSeq& seq, int32_t end) {
     ShadowBlock& block = BlockOf(seq.table[static_cast<size_t>(i)]);
     block.filled = std::min(kBlockTokens, end - i * kBlockTokens);
     if (block.filled < kBlockTokens) continue;
-    block.chain = i == 0 ? 0 : BlockOf(seq.table[static_cast<size_t>(i - 1)]).chain;
+    const BlockId before = i == 0 ? BlockId::kNone : seq.table[static_cast<size_t>(i - 1)];
+    block.chain = before == BlockId::kNone ? 0 : BlockOf(before).chain;
     const auto first = static_cast<size_t>(i * kBlockTokens);
     for (size_t t = first; t < first + kBlockTokens; ++t)
       block.chain = Mix(block.chain, static_cast<uint64_t>(seq.whole[t]));
@@ -184,17 +200,21 @@ void World::TouchEqual(const ShadowSeq& seq) {
   if (!config_.prefix_cache || seq.owner->request.cache_bypass) return;
   const int32_t begin = seq.computed - seq.granted;
   for (int32_t i = begin / kBlockTokens; i < seq.computed / kBlockTokens; ++i) {
+    // Without what precedes it, it is not looked up.
+    if (i > 0 && seq.table[static_cast<size_t>(i - 1)] == BlockId::kNone) continue;
     const ShadowBlock& own = BlockOf(seq.table[static_cast<size_t>(i)]);
     for (ShadowBlock& block : blocks_) {
       if (block.cached_at >= 0 && block.filled == kBlockTokens && block.chain == own.chain &&
-          block.domain == own.domain)
+          block.domain == own.domain && block.kv == own.kv)
         block.cached_at = result_.steps;
     }
   }
 }
 
 void World::Taint(const ShadowSeq& seq) {
-  for (BlockId id : seq.table) BlockOf(id).tainted = true;
+  for (size_t i = 0; i < seq.table.size(); ++i) {
+    if (seq.Needs(i, seq.computed)) BlockOf(seq.table[i]).tainted = true;
+  }
 }
 
 // A block that was filled just now may give way to an equal one that is known already.
@@ -206,12 +226,18 @@ void World::CheckMerged(ShadowSeq& seq) {
   if (table.size() != seq.table.size()) return Require(false, "A3: a table changed in Commit");
   const auto first = static_cast<size_t>((seq.computed - seq.granted) / kBlockTokens);
   for (size_t i = 0; i < table.size(); ++i) {
+    if (!seq.Needs(i, seq.computed)) {  // its window has passed it
+      Require(table[i] == BlockId::kNone, "a block outside the window is held");
+      result_.coverage.windows += seq.table[i] != BlockId::kNone;
+      seq.table[i] = BlockId::kNone;
+      continue;
+    }
     if (table[i] == seq.table[i]) continue;
     Require(i >= first && static_cast<int32_t>(i) < seq.computed / kBlockTokens,
             "A8: a block changed that was not filled just now");
     Require(SchedulerTestPeer::Pool(scheduler_).findable(table[i]), "merged into a lost block");
     seq.table[i] = table[i];
-    CheckShared(seq, table[i]);
+    CheckShared(seq, table[i], kBlockTokens);
     ++result_.coverage.merged;
   }
 }
@@ -220,7 +246,9 @@ void World::CheckMerged(ShadowSeq& seq) {
 void World::CheckHolders() {
   std::ranges::fill(holders_, 0);
   ForEachSeq([&](const ShadowSeq& seq) {
-    for (BlockId id : seq.table) ++HoldersOf(id);
+    for (BlockId id : seq.table) {
+      if (id != BlockId::kNone) ++HoldersOf(id);
+    }
   });
   const BlockPool& pool = SchedulerTestPeer::Pool(scheduler_);
   int32_t used = 0, cached = 0;
@@ -232,7 +260,9 @@ void World::CheckHolders() {
     const bool is_cached = holders == 0 && pool.findable(id);
     cached += is_cached;
     if (!is_cached) block.cached_at = -1;
-    if (is_cached && block.cached_at < 0) block.cached_at = result_.steps;
+    // What a window passed is older than what follows it, and both go together: no order to check.
+    if (is_cached && block.cached_at < 0 && block.kv.window_tokens == 0)
+      block.cached_at = result_.steps;
     Require(!pool.findable(id) || !block.tainted, "rule 10: a block with NaN can be found");
     if (pool.ref_count(id) == holders) continue;
     return Require(false, absl::StrCat("A3: block ", i, " has ", holders, " holders, counted ",

@@ -43,7 +43,8 @@ struct Submit {
   int32_t min_tokens = -1;  // >= 0: the model's end token ends it, not before that many tokens
   bool sampled = false;     // else greedy
   bool bypass = false;      // of the prefix cache
-  uint32_t follows = 0;     // its prompt begins as all of that request's tokens do: a next turn
+  int32_t window = 0, sinks = 0;  // of its KV policy
+  uint32_t follows = 0;  // its prompt begins as all of that request's tokens do: a next turn
 };
 
 // What goes wrong inside a step, between Schedule and Commit, to the sequence at place `victim` of
@@ -55,7 +56,8 @@ enum class OpKind : uint8_t { kSubmit, kAbort, kStall, kResume, kTick, kStep, kD
 struct Op {
   OpKind kind = OpKind::kStep;
   Submit submit{};
-  uint32_t id = 0;  // of the request that is aborted, stalled or resumed
+  uint32_t id = 0;      // of the request that is aborted, stalled or resumed
+  int32_t output = -1;  // of it to abort, once it has a token; -1: all
   FinishReason reason = FinishReason::kAborted;
   int32_t nanos = 0;   // how far the clock moves before the step, or by the tick
   int32_t blocks = 0;  // that are to be free, at the cost of cached ones
@@ -72,6 +74,9 @@ struct Case {
 inline Op Add(const Submit& submit) { return {.kind = OpKind::kSubmit, .submit = submit}; }
 inline Op Abort(uint32_t id, FinishReason reason = FinishReason::kAborted) {
   return {.kind = OpKind::kAbort, .id = id, .reason = reason};
+}
+inline Op AbortOutput(uint32_t id, int32_t output) {
+  return {.kind = OpKind::kAbort, .id = id, .output = output, .reason = FinishReason::kStop};
 }
 inline Op Stall(uint32_t id) { return {.kind = OpKind::kStall, .id = id}; }
 inline Op Resume(uint32_t id) { return {.kind = OpKind::kResume, .id = id}; }

@@ -6,6 +6,11 @@
 #include "tests/testing/scheduler_peer.h"
 
 namespace quire::sim {
+namespace {
+
+constexpr int32_t kMaxDeferrals = 64;  // of the block planner
+
+}  // namespace
 
 // S1: budget and sequence limit; L5: who may be in it.
 void World::CheckPlan(const StepPlan& plan) {
@@ -24,6 +29,14 @@ void World::CheckPlan(const StepPlan& plan) {
       return Require(false, "L5: admitted what does not wait");
     seq->admitted_now = true;
     seq->hit_now = SchedulerTestPeer::Find(scheduler_, id)->num_computed;
+  }
+  for (const SequenceId& id : plan.deferred) {
+    ShadowSeq* seq = FindSeq(id);
+    if (seq == nullptr || seq->running || seq->unforked() || seq->admitted_now)
+      return Require(false, "L5: defers what does not wait");
+    seq->deferred_now = true;
+    ++result_.coverage.deferrals;
+    Require(++seq->deferrals <= kMaxDeferrals, "S4: deferred more often than may be");
   }
   int32_t tokens = 0;
   bool longer = false;
@@ -70,7 +83,7 @@ void World::CheckPlanned(const PlannedSeq& planned, ShadowSeq& seq) {
   for (const ShadowSeq& other : seq.owner->seqs) {
     draws += &other == &seq || (other.unforked() && (other.running || other.admitted_now));
   }
-  Require(planned.num_draws == (end == seq.known() ? draws : 1),
+  Require(planned.num_draws == (end == seq.known() && !seq.unforked() ? draws : 1),
           "other outputs than those with a place part from the first");
   Require(planned.num_prompt == seq.num_prompt(), "its prompt has another length");
 }
@@ -106,9 +119,8 @@ void World::CheckBooks() {
 void World::CheckWakeUp() {
   bool work = false;
   MonotonicTime next = MonotonicTime::kInfinite;
-  for (const auto& request : live_) work = work || request->abort != FinishReason::kNone;
   ForEachSeq([&](const ShadowSeq& seq) {
-    work = work || !seq.paused();
+    work = work || !seq.paused() || seq.abort != FinishReason::kNone;
     next = std::min(next, DueTime(seq));
   });
   Require(scheduler_.HasWork() == work, "S2: HasWork is wrong");

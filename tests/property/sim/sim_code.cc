@@ -65,6 +65,8 @@ std::string CodeOf(const Submit& submit) {
       .Field("sampled", submit.sampled, usual.sampled)
       .Field("bypass", submit.bypass, usual.bypass)
       .Field("follows", submit.follows, usual.follows)
+      .Field("window", submit.window, usual.window)
+      .Field("sinks", submit.sinks, usual.sinks)
       .Braced();
 }
 
@@ -102,6 +104,7 @@ std::string CodeOf(const Op& op) {
     case OpKind::kSubmit:
       return absl::StrCat("Add(", CodeOf(op.submit), ")");
     case OpKind::kAbort:
+      if (op.output >= 0) return absl::StrCat("AbortOutput(", op.id, ", ", op.output, ")");
       if (op.reason == FinishReason::kAborted) return absl::StrCat("Abort(", op.id, ")");
       return absl::StrCat("Abort(", op.id, ", ", CodeOf(op.reason), ")");
     case OpKind::kStall:

@@ -12,7 +12,7 @@ namespace {
 struct Taste {
   std::array<int32_t, 8> weights{};  // by OpKind
   int32_t forks = 0, deadlines = 0, ends = 0, sampled = 0, shared = 0, faults = 0, edges = 0,
-          longs = 0, priorities = 0, bypasses = 0, turns = 0;  // percent
+          longs = 0, priorities = 0, bypasses = 0, turns = 0, bursts = 0, windows = 0;  // percent
   int32_t tenants = 1, families = 1;
   int32_t unit = 1;  // of time: with a coarse one, deadlines often fall on the time of a step
   int32_t max_prompt = 100, max_output = 40;
@@ -63,6 +63,8 @@ Taste DrawTaste(TestRandom& random, const Config& config) {
   taste.priorities = often(60);
   taste.bypasses = often(20);
   taste.turns = often(50);
+  taste.bursts = often(30);
+  taste.windows = random.Chance(40) ? random.Between(1, 100) : 0;
   taste.tenants = random.Between(1, 3);
   taste.families = random.Between(1, 3);
   taste.unit = OneOf(random, std::array{1, 1, 5, 50});
@@ -108,11 +110,28 @@ Submit DrawSubmit(TestRandom& random, const Taste& taste, uint32_t id) {
   if (random.Chance(taste.ends)) submit.min_tokens = random.Between(0, submit.max_tokens);
   submit.sampled = random.Chance(taste.sampled);
   submit.bypass = random.Chance(taste.bypasses);
+  if (random.Chance(taste.windows)) {
+    submit.window = OneOf(random, std::array{2, 63, 64, 65, 66, 100, 150});
+    submit.sinks = OneOf(random, std::array{0, 0, 1, 4, 64, 70});
+  }
   if (random.Chance(taste.turns) && id > 4) {
     submit.follows = id - static_cast<uint32_t>(random.Between(1, 4));
     submit.prompt += random.Between(0, submit.prompt);
   }
   return submit;
+}
+
+// The same prompt again, or its beginning, at once.
+void DrawBurst(TestRandom& random, uint32_t& next_id, std::vector<Op>& ops) {
+  Submit again = ops.back().submit;
+  again.shared = again.prompt;
+  again.follows = 0;
+  ops.back().submit = again;
+  for (int32_t i = random.Between(1, 4); i > 0; --i) {
+    again.id = next_id++;
+    if (random.Chance(30)) again.prompt += random.Between(0, 20);
+    ops.push_back(Add(again));
+  }
 }
 
 OpKind DrawKind(TestRandom& random, const Taste& taste) {
@@ -155,9 +174,11 @@ Case DrawCase(uint64_t seed) {
     switch (const OpKind kind = DrawKind(random, taste)) {
       case OpKind::kSubmit:
         c.ops.push_back(Add(DrawSubmit(random, taste, next_id++)));
+        if (random.Chance(taste.bursts)) DrawBurst(random, next_id, c.ops);
         break;
       case OpKind::kAbort:
-        c.ops.push_back(Abort(any_id(), DrawReason(random)));
+        c.ops.push_back(random.Chance(30) ? AbortOutput(any_id(), random.Between(0, 3))
+                                          : Abort(any_id(), DrawReason(random)));
         break;
       case OpKind::kStall:
         c.ops.push_back(Stall(any_id()));

@@ -31,6 +31,7 @@ int32_t World::PriorityOf(const ShadowSeq& seq) const {
 void World::TakeLevels(const StepPlan& plan) {
   for (const SequenceId& id : plan.admitted) {
     ShadowSeq& seq = *FindSeq(id);
+    if (seq.unforked()) continue;
     const Sequence* real = SchedulerTestPeer::Find(scheduler_, id);
     if (real == nullptr) return Require(false, "L5: an admitted sequence is gone");
     seq.level = real->level;
@@ -65,8 +66,7 @@ bool World::GoesBefore(const ShadowSeq& a, const ShadowSeq& b, int32_t top) cons
 // order is strict.
 void World::CheckAdmission(const StepPlan& plan) {
   if (plan.admitted.empty()) return;
-  admitted_in_step_ = 0;
-  for (const SequenceId& id : plan.admitted) admitted_in_step_ += !FindSeq(id)->unforked();
+  admitted_in_step_ = static_cast<int32_t>(plan.admitted.size());
   int32_t top = kMinPriority, top_left = kMinPriority;  // before the admissions, after them
   ForEachSeq([&](const ShadowSeq& seq) {
     if (seq.ends_now() || seq.paused() || (seq.running && !seq.preempted_now)) return;
@@ -76,13 +76,11 @@ void World::CheckAdmission(const StepPlan& plan) {
   });
   ForEachSeq([&](ShadowSeq& seq) {
     if (seq.ends_now() || seq.paused() || seq.running || seq.admitted_now) return;
-    if (seq.unforked()) return;
+    if (seq.unforked() || seq.deferred_now) return;
     int32_t passed = 0;
-    const bool deferred = std::ranges::find(plan.deferred, seq.id) != plan.deferred.end();
-    result_.coverage.deferred += deferred;
     for (const SequenceId& id : plan.admitted) {
       const ShadowSeq& other = *FindSeq(id);
-      if (deferred || other.unforked()) continue;  // it would rather wait; it comes with the first
+      if (other.unforked()) continue;
       const int32_t lower = std::max(top_left, PriorityOf(other));
       passed += GoesBefore(seq, other, top) && GoesBefore(seq, other, lower);
     }
@@ -142,9 +140,9 @@ void World::CheckPreemption(const StepPlan& plan) {
 // S6: the last victim was needed: what is left is less than what it gave.
 void World::CheckNeeded(const StepPlan& plan) {
   const ShadowSeq& last = *FindSeq(plan.preempted.back());
-  if (last.owner->seqs.size() > 1) return;  // without it, another output need not copy its tail
   auto own = static_cast<int32_t>(plan.copies.size());  // each gives one back
   for (BlockId id : last.table) {
+    if (id == BlockId::kNone) continue;
     bool shared = false;
     ForEachSeq([&](const ShadowSeq& seq) {
       shared = shared || (!seq.preempted_now && Contains(seq.table, id));

@@ -51,8 +51,9 @@ FinishReason World::DueReason(const ShadowSeq& seq) const {
 
 void World::MarkDue() {
   ForEachSeq([&](ShadowSeq& seq) {
-    seq.must_end = seq.owner->abort != FinishReason::kNone ? seq.owner->abort : DueReason(seq);
+    seq.must_end = seq.abort != FinishReason::kNone ? seq.abort : DueReason(seq);
     seq.draws = seq.fails = seq.planned = seq.preempted_now = seq.admitted_now = false;
+    seq.deferred_now = seq.parts_now = false;
     seq.granted = seq.hit_now = 0;
     if (!seq.ends_now()) return;
     // Its blocks are back before the plan is made.
@@ -158,16 +159,42 @@ void World::InjectBeforeCommit(const Op& op, const StepPlan& plan) {
   });
 }
 
+// Outputs that part in this step are drawn from one row: what is not finite is so for all of them.
 void World::InjectIntoDraws(const Op& op) {
   if (sampled_.empty() || (op.fault != Fault::kNonFinite && op.fault != Fault::kNoToken)) return;
-  Sampled& drawn = sampled_[static_cast<size_t>(op.victim) % sampled_.size()];
-  ShadowSeq* seq = FindSeq(drawn.sequence);
-  if (seq == nullptr) return Require(false, "a draw for nobody");
-  drawn.token = TokenId::kNone;
-  drawn.outcome =
-      op.fault == Fault::kNonFinite ? SampleOutcome::kNonFinite : SampleOutcome::kNoAllowedToken;
-  seq->fails = true;
-  ++result_.coverage.failed_draws;
+  const bool non_finite = op.fault == Fault::kNonFinite;
+  const size_t victim = static_cast<size_t>(op.victim) % sampled_.size();
+  const SequenceId id = sampled_[victim].sequence;
+  const bool parts = FindSeq(id) != nullptr && FindSeq(id)->parts_now;
+  for (size_t i = 0; i < sampled_.size(); ++i) {
+    Sampled& drawn = sampled_[i];
+    ShadowSeq* seq = FindSeq(drawn.sequence);
+    if (seq == nullptr) return Require(false, "a draw for nobody");
+    const bool same_row = drawn.sequence.request == id.request && parts && seq->parts_now;
+    if (i != victim && !(non_finite && same_row)) continue;
+    drawn.token = TokenId::kNone;
+    drawn.outcome = non_finite ? SampleOutcome::kNonFinite : SampleOutcome::kNoAllowedToken;
+    seq->fails = true;
+    ++result_.coverage.failed_draws;
+  }
+}
+
+// The others have what the first one has: those with a place run on from there, the rest wait.
+void World::Fork(ShadowSeq& first) {
+  ForEachSeq([&](ShadowSeq& seq) {
+    if (seq.owner != first.owner || !seq.unforked()) return;
+    seq.first_hit = first.first_hit;
+    seq.level = first.level;
+    seq.computed_before = first.computed;
+    ++result_.coverage.forks;
+    if (!seq.running) return;
+    seq.computed = first.computed;
+    seq.granted = first.granted;
+    seq.table = first.table;
+    seq.draws = seq.parts_now = true;
+  });
+  first.parts_now = true;
+  const_cast<ShadowRequest*>(first.owner)->forked = true;
 }
 
 // Also counts the rows of the plan, as the statistics should.
@@ -186,23 +213,6 @@ void World::ExpectEvents(const StepPlan& plan) {
     seq.draws = end == seq.known() && !seq.ends_now();
     if (seq.draws && !seq.owner->forked) Fork(seq);
   }
-}
-
-// The others have what the first one has: those with a place run on from there, the rest wait.
-void World::Fork(ShadowSeq& first) {
-  ForEachSeq([&](ShadowSeq& seq) {
-    if (seq.owner != first.owner || !seq.unforked()) return;
-    seq.first_hit = first.first_hit;
-    seq.computed_before = first.computed;
-    seq.level = first.level;
-    ++result_.coverage.forks;
-    if (!seq.running) return;
-    seq.computed = first.computed;
-    seq.granted = first.granted;
-    seq.table = first.table;
-    seq.draws = true;
-  });
-  const_cast<ShadowRequest*>(first.owner)->forked = true;
 }
 
 void World::CheckEvents() {
@@ -239,8 +249,7 @@ void World::CheckEvent(const TokenEvent& event, ShadowSeq& seq) {
     const bool last = next + 1 >= expected.tokens.size() && expected.finish != FinishReason::kError;
     if (seq.fails || nan) {
       result_.coverage.nan_rows += nan;
-      // A failure that is made up for one of several outputs leaves the others.
-      if (event.outcome == SampleOutcome::kNonFinite && seq.owner->seqs.size() == 1) Taint(seq);
+      if (event.outcome == SampleOutcome::kNonFinite) Taint(seq);
       Require(event.finish == FinishReason::kError && event.token == TokenId::kNone,
               absl::StrCat("R17: ", name, " goes on after a failed draw"));
     } else {

@@ -1,5 +1,5 @@
-// The simulation of every change: a million steps of random traffic and faults in two shards, each
-// step compared with a shadow. A failure names its seed and prints a small test of it.
+// The simulation of every change: two million steps of random traffic and faults in two shards,
+// each step compared with a shadow. A failure names its seed and prints a small test of it.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace quire::sim {
 namespace {
 
 constexpr uint64_t kShards = 2;
-constexpr int64_t kSteps = 1'000'000;  // of all shards; QUIRE_SIM_STEPS asks for another number
+constexpr int64_t kSteps = 2'000'000;  // of all shards; QUIRE_SIM_STEPS asks for another number
 
 int64_t StepsPerShard() {
   const char* asked = std::getenv("QUIRE_SIM_STEPS");
@@ -28,35 +28,39 @@ std::string Explain(uint64_t seed, const std::string& problem) {
 
 // Each thing that can go wrong has gone wrong often enough.
 void ExpectCoverage(const Coverage& seen) {
-  EXPECT_GE(seen.accepted, 10'000);
-  EXPECT_GE(seen.too_large, 50);
-  EXPECT_GE(seen.refused, 1000);
-  EXPECT_GE(seen.whole, 2000);
-  EXPECT_GE(seen.preemptions, 1500);
-  EXPECT_GE(seen.paused_victims, 200);
-  EXPECT_GE(seen.recomputed, 10'000);
-  EXPECT_GE(seen.aborts_in_step, 500);
-  EXPECT_GE(seen.stalls_in_step, 500);
-  EXPECT_GE(seen.failed_draws, 500);
-  EXPECT_GE(seen.nan_rows, 20);
-  EXPECT_GE(seen.timed_out_waiting, 200);
-  EXPECT_GE(seen.timed_out_running, 200);
-  EXPECT_GE(seen.queue_aged, 200);
-  EXPECT_GE(seen.drains, 50);
-  EXPECT_GE(seen.pool_bound, 50);
-  EXPECT_GE(seen.hits, 500);
-  EXPECT_GE(seen.partial_hits, 300);
-  EXPECT_GE(seen.copies, 300);
-  EXPECT_GE(seen.merged, 100);
-  EXPECT_GE(seen.evicted, 5000);
-  EXPECT_GE(seen.bypasses, 500);
-  EXPECT_GE(seen.displacements, 300);
+  EXPECT_GE(seen.accepted, 20'000);
+  EXPECT_GE(seen.too_large, 100);
+  EXPECT_GE(seen.refused, 2000);
+  EXPECT_GE(seen.whole, 4000);
+  EXPECT_GE(seen.preemptions, 3000);
+  EXPECT_GE(seen.paused_victims, 400);
+  EXPECT_GE(seen.recomputed, 20'000);
+  EXPECT_GE(seen.aborts_in_step, 1000);
+  EXPECT_GE(seen.stalls_in_step, 1000);
+  EXPECT_GE(seen.failed_draws, 1000);
+  EXPECT_GE(seen.nan_rows, 40);
+  EXPECT_GE(seen.timed_out_waiting, 400);
+  EXPECT_GE(seen.timed_out_running, 400);
+  EXPECT_GE(seen.queue_aged, 400);
+  EXPECT_GE(seen.drains, 100);
+  EXPECT_GE(seen.pool_bound, 100);
+  EXPECT_GE(seen.hits, 1000);
+  EXPECT_GE(seen.partial_hits, 600);
+  EXPECT_GE(seen.copies, 600);
+  EXPECT_GE(seen.merged, 200);
+  EXPECT_GE(seen.evicted, 10'000);
+  EXPECT_GE(seen.bypasses, 1000);
+  EXPECT_GE(seen.displacements, 600);
+  EXPECT_GE(seen.forks, 2000);
+  EXPECT_GE(seen.output_aborts, 40);
+  EXPECT_GE(seen.windows, 1000);
+  EXPECT_GE(seen.deferrals, 100);
 }
 
 class Sim : public testing::TestWithParam<uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Shard, Sim, testing::Range<uint64_t>(0, kShards));
 
-TEST_P(Sim, HalfAMillionStepsKeepEveryRule) {
+TEST_P(Sim, AMillionStepsKeepEveryRule) {
   const int64_t steps = StepsPerShard();
   const auto work = [&](Progress& progress) {
     RunSeeds({.first = 1 + GetParam(), .stride = kShards, .steps = steps}, progress);

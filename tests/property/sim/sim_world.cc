@@ -95,36 +95,47 @@ Request World::MakeSimRequest(const Submit& submit) const {
   request.cache_domain = {.hi = static_cast<uint64_t>(submit.tenant),
                           .lo = static_cast<uint64_t>(submit.domain)};
   request.cache_bypass = submit.bypass;
+  request.kv = {.window_tokens = submit.window, .sink_tokens = submit.sinks};
   request.arrival = MonotonicTime{now_};
   request.deadline = After(now_, submit.deadline);
   request.time_limit = After(now_, submit.time_limit);
   request.sampling.temperature = submit.sampled ? 1.0f : 0.0f;
   if (submit.min_tokens >= 0) {
-    request.stop.eos_ids = {kEndToken};
+    request.stop.eos_ids.assign(1, kEndToken);
     request.stop.min_tokens = submit.min_tokens;
   }
   return request;
 }
 
+// Tokens that a request may have in all: of the context, and of the pool unless its window fits it.
+int32_t World::LimitTokens(const Request& request) const {
+  const int32_t pool = config_.num_blocks * kBlockTokens;
+  const KvPolicy& kv = request.kv;
+  if (kv.window_tokens > 0) {
+    // Sinks, a window that begins anywhere in a block, and a block for a chunk.
+    const int32_t sinks = (kv.sink_tokens + kBlockTokens - 1) / kBlockTokens;
+    const int32_t window = (kv.window_tokens - 1 + 2 * kBlockTokens - 1) / kBlockTokens;
+    if (sinks + window + 1 <= config_.num_blocks) return config_.context_tokens;
+  }
+  return std::min(config_.context_tokens, pool);
+}
+
 // S7 and the bounds of the queue, restated.
 absl::StatusCode World::ExpectedVerdict(const Request& request) const {
   const auto prompt = static_cast<int64_t>(request.prompt.size());
-  const int64_t room =
-      std::min<int64_t>(config_.context_tokens, int64_t{config_.num_blocks} * kBlockTokens);
-  if (prompt + 1 > room) return absl::StatusCode::kInvalidArgument;
+  if (prompt + 1 > LimitTokens(request)) return absl::StatusCode::kInvalidArgument;
   int64_t waiting = 0, tokens = 0;
   bool any_queued = false;
   for (const auto& other : live_) {
     for (const ShadowSeq& seq : other->seqs) {
       if (seq.ended || seq.running) continue;
       ++waiting;
-      tokens += seq.unforked() ? 0 : seq.uncomputed();
       any_queued = any_queued || !seq.unforked();
+      tokens += seq.unforked() ? 0 : seq.uncomputed();
     }
   }
   const bool many = waiting + request.num_sequences > config_.max_waiting;
-  const bool long_queue =
-      any_queued && tokens + prompt > config_.max_waiting_tokens;
+  const bool long_queue = any_queued && tokens + prompt > config_.max_waiting_tokens;
   return many || long_queue ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk;
 }
 
@@ -161,8 +172,7 @@ void World::DoSubmit(const Submit& submit) {
   started_ += submit.n;
   std::vector<SoloOutput> alone =
       RunAlone(shadow->request,
-               {.limit_tokens = std::min(config_.context_tokens, config_.num_blocks * kBlockTokens),
-                .nan_rows = config_.nan_rows});
+               {.limit_tokens = LimitTokens(shadow->request), .nan_rows = config_.nan_rows});
   for (int32_t i = 0; i < submit.n; ++i) {
     ShadowSeq& seq = shadow->seqs.emplace_back();
     seq.id = {shadow->request.id, i};
@@ -179,7 +189,20 @@ void World::DoSubmit(const Submit& submit) {
 void World::DoAbort(uint32_t id, FinishReason reason) {
   scheduler_.Abort(RequestId{id}, reason);
   auto* request = const_cast<ShadowRequest*>(Find(id));
-  if (request != nullptr && request->abort == FinishReason::kNone) request->abort = reason;
+  if (request == nullptr) return;
+  if (request->abort == FinishReason::kNone) request->abort = reason;
+  for (ShadowSeq& seq : request->seqs) {
+    if (seq.abort == FinishReason::kNone) seq.abort = reason;
+  }
+}
+
+// Of an output whose text has come to its end: so it has a token.
+void World::DoAbortOutput(uint32_t id, int32_t output, FinishReason reason) {
+  ShadowSeq* seq = FindSeq({RequestId{id}, output});
+  if (seq == nullptr || seq->received == 0) return;
+  scheduler_.AbortOutput(seq->id, reason);
+  ++result_.coverage.output_aborts;
+  if (seq->abort == FinishReason::kNone) seq->abort = reason;
 }
 
 void World::DoPause(uint32_t id, bool paused) {
@@ -194,7 +217,11 @@ void World::Apply(const Op& op) {
       DoSubmit(op.submit);
       break;
     case OpKind::kAbort:
-      DoAbort(op.id, op.reason);
+      if (op.output >= 0) {
+        DoAbortOutput(op.id, op.output, op.reason);
+      } else {
+        DoAbort(op.id, op.reason);
+      }
       break;
     case OpKind::kStall:
       DoPause(op.id, true);

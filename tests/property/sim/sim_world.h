@@ -42,6 +42,7 @@ class World {
   Request MakeSimRequest(const Submit& submit) const;
   void DoSubmit(const Submit& submit);
   void DoAbort(uint32_t id, FinishReason reason);
+  void DoAbortOutput(uint32_t id, int32_t output, FinishReason reason);
   void DoPause(uint32_t id, bool paused);
   absl::StatusCode ExpectedVerdict(const Request& request) const;
   uint64_t StateHash();
@@ -103,11 +104,12 @@ class World {
   void LetGoOfTails(const StepPlan& plan);
   void MoveTable(const Move& move);
   void TakeFresh(const ShadowSeq& seq, BlockId id, int32_t copied);
-  void CheckShared(const ShadowSeq& seq, BlockId id);
+  void CheckShared(const ShadowSeq& seq, BlockId id, int32_t tokens);
   void FillBlocks(const ShadowSeq& seq, int32_t end);
   void TouchEqual(const ShadowSeq& seq);
   void Taint(const ShadowSeq& seq);
   void CheckMerged(ShadowSeq& seq);
+  int32_t LimitTokens(const Request& request) const;
   ShadowBlock& BlockOf(BlockId id) { return blocks_[static_cast<size_t>(id)]; }
   int32_t& HoldersOf(BlockId id) { return holders_[static_cast<size_t>(id)]; }
   void CheckHolders();

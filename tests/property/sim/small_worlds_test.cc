@@ -32,6 +32,16 @@ const SmallWorld kWorlds[] = {
      .requests = {{.id = 1, .prompt = 64, .max_tokens = 2, .shared = 64},
                   {.id = 2, .prompt = 126, .max_tokens = 5, .shared = 66, .priority = 1},
                   {.id = 3, .prompt = 129, .max_tokens = 2, .shared = 64, .deadline = 50}}},
+    {.name = "PrioritiesAndWindows",
+     .config = {.num_blocks = 4,
+                .context_tokens = 256,
+                .step_tokens = 64,
+                .max_running = 2,
+                .max_bypasses = 1,
+                .max_preemptions = 1},
+     .requests = {{.id = 1, .prompt = 63, .max_tokens = 4, .n = 2},
+                  {.id = 2, .prompt = 126, .max_tokens = 4, .priority = 1, .deadline = 50},
+                  {.id = 3, .prompt = 129, .max_tokens = 2, .priority = 2, .window = 64}}},
 };
 
 // Operations by number: so that a path is a number too.

@@ -48,7 +48,7 @@ SoloOutput RunOutput(const Request& request, int32_t index, uint64_t chain,
 }  // namespace
 
 std::vector<SoloOutput> RunAlone(const Request& request, const SoloOptions& options) {
-  uint64_t chain = FakeModelRunner::kRoot;
+  uint64_t chain = FakeModelRunner::Root(request.kv.window_tokens, request.kv.sink_tokens);
   for (size_t p = 0; p < request.prompt.size(); ++p) {
     chain = FakeModelRunner::Extend(chain, request.prompt[p], static_cast<int32_t>(p));
   }
