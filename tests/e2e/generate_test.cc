@@ -47,7 +47,9 @@ TEST(Generate, SendsTheSameTextInOneMessageAsInMany) {
   EXPECT_EQ(stream.text, chunked.text);
   EXPECT_EQ(stream.ids, final.ids);
   EXPECT_EQ(stream.ids, chunked.ids);
-  EXPECT_EQ(stream.usage.SerializeAsString(), final.usage.SerializeAsString());
+  EXPECT_EQ(stream.usage.prompt_tokens(), final.usage.prompt_tokens());
+  EXPECT_EQ(stream.usage.completion_tokens(), final.usage.completion_tokens());
+  EXPECT_EQ(stream.usage.stop_tokens(), final.usage.stop_tokens());
   EXPECT_EQ(final.messages.size(), 2u);  // one delta, one end
 }
 

@@ -116,14 +116,25 @@ TEST(Pipeline, AccountsForEveryRequestThroughAMassAbort) {
 }
 
 TEST(Pipeline, DrainLetsRunningRequestsFinishAndRefusesTheRest) {
+  std::atomic<bool> hold{true};  // so that it cannot end before the drain begins
   PipelineOptions options;
   options.scheduler.max_running = 1;
+  options.model.nan_row = [&hold](const FakeRow& row) {
+    while (hold && row.position > 20) std::this_thread::yield();
+    return false;
+  };
   Pipeline p(options);
   p.Start();
   const auto running = p.Submit(Pipeline::Ask("run", 200));
   while (running.sink->deltas().empty()) std::this_thread::yield();
   const auto queued = p.Submit(Pipeline::Ask("wait", 5));
-  EXPECT_TRUE(DrainRequests(p.intake, p.inbox, absl::Seconds(20)));
+  std::thread drain([&p] { EXPECT_TRUE(DrainRequests(p.intake, p.inbox, absl::Seconds(20))); });
+  // Aborted where it waits, or refused by the intake and gone.
+  while (p.inbox.live() > 1 && p.inbox.AbortReason(queued.id) == FinishReason::kNone) {
+    std::this_thread::yield();
+  }
+  hold = false;
+  drain.join();
   ASSERT_TRUE(running.sink->WaitForEnd());
   EXPECT_TRUE(running.sink->ends()[0].ok());
   EXPECT_EQ(running.sink->finished()[0].usage->completion_tokens, 200);
