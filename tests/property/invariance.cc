@@ -19,6 +19,7 @@ constexpr int32_t kBlocks = 256;
 constexpr int32_t kMaxRows = 512;
 constexpr int32_t kMaxSeqs = 64;
 constexpr int32_t kMaxSteps = 100'000;
+constexpr uint64_t kWarmIds = 1'000'000;  // request ids are never reused
 
 SchedulerOptions SchedulerOptionsFor(const RunShape& shape, int32_t context_tokens) {
   SchedulerOptions options;
@@ -26,6 +27,7 @@ SchedulerOptions SchedulerOptionsFor(const RunShape& shape, int32_t context_toke
   options.step_tokens = shape.step_tokens;
   options.max_running = shape.batch;
   options.max_queue_ns = INT64_MAX / 4;
+  options.prefix_cache = shape.prefix_cache;
   return options;
 }
 
@@ -71,12 +73,21 @@ SeenToken See(const TokenEvent& event) {
   return seen;
 }
 
+void Record(const TokenEvent& event, uint64_t first_id, RunResult& result) {
+  CHECK(event.finish != FinishReason::kError);
+  const SequenceId id = {RequestId{static_cast<uint64_t>(event.sequence.request) - first_id},
+                         event.sequence.output_index};
+  result.outputs[id].push_back(See(event));
+  if (event.finish != FinishReason::kNone) result.preemptions += event.preemptions;
+}
+
 }  // namespace
 
 std::string RunShape::DebugString() const {
   return absl::StrCat("batch ", batch, ", step tokens ", step_tokens, ", threads ", threads,
                       ", blocks ", num_blocks, ", block order ", block_order, ", preempt at ",
-                      preempt_at);
+                      preempt_at, ", prefix cache ",
+                      !prefix_cache ? "off" : warm ? "warm" : "cold");
 }
 
 uint64_t Digest(const SeenOutputs& outputs) {
@@ -139,6 +150,7 @@ std::vector<Request> MixedRequests(int32_t count, int32_t vocab_size) {
       r.stop.stop_ids.push_back(TokenId{t});  // an eighth of the vocabulary
     }
     if (i % 4 == 3) r.stop.min_tokens = 3;
+    if (i % 8 == 5) r.kv = {.window_tokens = 64 + i, .sink_tokens = i % 3 * 2};  // of long ones too
   }
   return requests;
 }
@@ -174,29 +186,36 @@ RunResult InvarianceWorld::Run(const std::vector<Request>& requests, const RunSh
   if (shape.block_order != 0) {
     ShuffleFreeBlocks(SchedulerTestPeer::Pool(scheduler), shape.block_order);
   }
-  for (const Request& request : requests) CHECK_OK(scheduler.Add(request));
-
-  RunResult result;
-  std::vector<Sampled> sampled(kMaxSeqs);
-  std::vector<TokenEvent> events;
-  for (; scheduler.HasWork(); ++result.steps) {
-    CHECK_LT(result.steps, kMaxSteps) << "work is left";
-    if (result.steps == shape.preempt_at) PreemptHalf(scheduler, result.steps);
-    const StepPlan& plan = scheduler.Schedule(MonotonicTime{1});
-    std::span<Sampled> drawn;
-    if (plan.num_tokens > 0) {
-      const StepOutput output = runner->Forward(builder.Build(plan));
-      drawn = std::span(sampled).first(builder.specs().size());
-      sampler.Sample(output.logits, builder.specs(), drawn);
+  const auto run = [&](uint64_t first_id, int32_t preempt_at, RunResult& result) {
+    for (Request request : requests) {
+      request.id = RequestId{static_cast<uint64_t>(request.id) + first_id};
+      CHECK_OK(scheduler.Add(std::move(request)));
     }
-    events.clear();
-    scheduler.Commit(drawn, events);
-    for (const TokenEvent& event : events) {
-      CHECK(event.finish != FinishReason::kError);
-      result.outputs[event.sequence].push_back(See(event));
-      if (event.finish != FinishReason::kNone) result.preemptions += event.preemptions;
+    std::vector<Sampled> sampled(kMaxSeqs);
+    std::vector<TokenEvent> events;
+    for (; scheduler.HasWork(); ++result.steps) {
+      CHECK_LT(result.steps, kMaxSteps) << "work is left";
+      if (result.steps == preempt_at) PreemptHalf(scheduler, result.steps);
+      const StepPlan& plan = scheduler.Schedule(MonotonicTime{1});
+      std::span<Sampled> drawn;
+      if (plan.num_tokens > 0) {
+        const StepOutput output = runner->Forward(builder.Build(plan));
+        drawn = std::span(sampled).first(builder.specs().size());
+        sampler.Sample(output.logits, builder.specs(), drawn);
+      }
+      events.clear();
+      scheduler.Commit(drawn, events);
+      for (const TokenEvent& event : events) Record(event, first_id, result);
     }
+  };
+  if (shape.warm) {
+    RunResult before;
+    run(kWarmIds, -1, before);
   }
+  const int64_t known = scheduler.Stats().prefix_hit_tokens;
+  RunResult result;
+  run(0, shape.preempt_at, result);
+  result.cached_tokens = scheduler.Stats().prefix_hit_tokens - known;
   scheduler.CheckInvariants();
   CHECK_EQ(scheduler.Stats().blocks_used, 0);
   for (const Request& request : requests) {

@@ -18,9 +18,8 @@
 
 namespace quire {
 
-// How to run. No field may change a bit of what a request receives. A new freedom of the engine
-// (cascade attention on or off, prefix cache cold or warm) is one more field here, applied in
-// InvarianceWorld, and one more loop in invariance_test.cc.
+// How to run. No field may change a bit of what a request receives. A new freedom of the engine is
+// one more field here, applied in InvarianceWorld, and one more loop in invariance_test.cc.
 struct RunShape {
   int32_t batch = 7;         // most sequences of a step
   int32_t step_tokens = 64;  // most tokens of a step: the size of prefill chunks
@@ -28,6 +27,8 @@ struct RunShape {
   int32_t num_blocks = 0;    // 0 = all that the runner has
   uint64_t block_order = 0;  // seed of a shuffle of the free blocks; 0 = as they come
   int32_t preempt_at = -1;   // before this step half of the running sequences lose their blocks
+  bool prefix_cache = true;
+  bool warm = false;  // the same prompts ran before, so the prefix cache knows them
 
   std::string DebugString() const;
 };
@@ -46,6 +47,7 @@ struct RunResult {
   SeenOutputs outputs;
   int32_t steps = 0;
   int64_t preemptions = 0;
+  int64_t cached_tokens = 0;  // of prompts, found in the prefix cache
 };
 
 // Of all sequences, tokens and logprob bits.
@@ -69,6 +71,7 @@ class InvarianceWorld {
 
   // Between the runner and the rest of the loop; for tests that must see a broken promise.
   using Wrap = std::function<ModelRunner*(ModelRunner*)>;
+  // Hits of the prefix cache and preemptions are counted too.
   RunResult Run(const std::vector<Request>& requests, const RunShape& shape,
                 const Wrap& wrap = nullptr);
   int32_t vocab_size() const { return model_.config.vocab_size; }

@@ -86,8 +86,26 @@ TEST_P(Invariance, PreemptionAtAnyStepChangesNoBit) {
   }
 }
 
+TEST_P(Invariance, PrefixCacheOffColdOrWarmChangesNoBit) {
+  const std::vector<Request> requests = MixedRequests(48, world_.vocab_size());
+  const RunResult plain =
+      world_.Run(requests, {.batch = 1, .step_tokens = 512, .prefix_cache = false});
+  EXPECT_EQ(plain.cached_tokens, 0);
+  for (const int32_t batch : {1, 7, 32}) {
+    for (const int32_t step_tokens : {17, 512}) {
+      for (const bool warm : {false, true}) {
+        const RunResult result = ExpectSame(
+            plain, requests,
+            {.batch = batch, .step_tokens = step_tokens, .threads = 2, .warm = warm});
+        EXPECT_GT(result.cached_tokens, warm ? 1000 : 0) << "nothing was shared";
+      }
+    }
+  }
+}
+
 TEST_P(Invariance, SmallPoolChangesNoBit) {
-  const std::vector<Request> requests = MixedRequests(32, world_.vocab_size());
+  std::vector<Request> requests = MixedRequests(32, world_.vocab_size());
+  for (Request& request : requests) request.stop.max_tokens += 30;  // into another block
   const RunResult plain = Plain(requests);
   int64_t preemptions = 0;
   for (const int32_t num_blocks : {6, 16}) {
