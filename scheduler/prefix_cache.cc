@@ -44,11 +44,15 @@ bool PrefixCache::PublishBlock(Sequence& sequence, int32_t block, int32_t tokens
   return true;
 }
 
-// Most go with the first: what follows a block that is withdrawn is withdrawn too.
+// Most go with the first: what follows a block that is withdrawn is withdrawn too. What a window has
+// given back is no longer in the table, but can be found.
 void PrefixCache::Withdraw(const Sequence& sequence) {
   for (BlockId id : sequence.blocks.ids()) {
     if (id != BlockId::kNone) index_.Withdraw(id);
   }
+  if (sequence.request->kv.window_tokens == 0 || !Uses(sequence)) return;
+  const PrefixMatch passed = index_.Find(sequence.scope(), sequence.tokens, found_);
+  if (!passed.full.empty()) index_.Withdraw(passed.full.front());
 }
 
 void PrefixCache::EnsureFree(int32_t blocks) {

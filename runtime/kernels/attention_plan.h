@@ -43,7 +43,7 @@ struct AttentionStep {
   // Some row of the sequence is past its window, so that it does not see all that the layer shows.
   bool HasGaps(int32_t seq) const {
     return seqs[seq].window_tokens > 0 &&
-           seqs[seq].kv_len > seqs[seq].window_tokens + seqs[seq].sink_tokens;
+           seqs[seq].kv_len - seqs[seq].window_tokens > seqs[seq].sink_tokens;
   }
 };
 

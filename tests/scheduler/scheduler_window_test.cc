@@ -151,5 +151,23 @@ TEST(SchedulerWindow, RefusesSinksWithoutAWindow) {
   EXPECT_FALSE(driver.scheduler().Add(Windowed(1, 9, 9, {.window_tokens = -1})).ok());
 }
 
+TEST(SchedulerWindow, AFailureWithdrawsWhatTheWindowHasPassedToo) {
+  StepDriverOptions options = Options(16);
+  int failures = 1;
+  options.model.nan_row = [&](const FakeRow& row) { return row.position == 260 && failures-- > 0; };
+  StepDriver driver(options);
+  const Request request = Windowed(1, 250, 40, {.window_tokens = 64, .sink_tokens = 0});
+  ASSERT_TRUE(driver.scheduler().Add(request).ok());
+  driver.RunUntilIdle();
+  EXPECT_EQ(driver.output(1).finish, FinishReason::kError);
+  EXPECT_EQ(driver.scheduler().Stats().blocks_cached, 0) << "of a failed request";
+  Request again = request;
+  again.id = RequestId{2};
+  ASSERT_TRUE(driver.scheduler().Add(again).ok());
+  driver.RunUntilIdle();
+  EXPECT_EQ(driver.scheduler().Stats().prefix_hit_tokens, 0);
+  EXPECT_EQ(driver.output(2).tokens, Alone(request));
+}
+
 }  // namespace
 }  // namespace quire
