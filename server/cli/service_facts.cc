@@ -85,6 +85,7 @@ Backend BackendOf(const ServerConfig& config, const ModelStack& stack) {
       .max_outputs = std::min(config.max_outputs, config.max_running),
       .max_top_logprobs = config.max_top_logprobs,
       .template_reads_tools = stack.chat != nullptr && stack.chat->reads_tools(),
+      .kv_windows = true,
       .ignore_unknown_fields = config.ignore_unknown_fields};
   backend.service_limits = {.default_max_tokens = config.default_max_tokens,
                             .max_request_ms = config.max_request_ms,

@@ -285,7 +285,7 @@ void Intake::Prepare(ValidRequest request) {
         FinishReason::kNone);
   }
   const std::vector<TokenSpan>& spans = encoded->tokens;
-  const Capacity capacity = 
+  const Capacity capacity =
       CapacityOf(static_cast<int64_t>(spans.size()), options_.capacity, request.kv);
   if (capacity.verdict != CapacityVerdict::kFits) {
     return Refuse(id, TooLong(static_cast<int64_t>(spans.size()), capacity, options_.capacity),

@@ -206,6 +206,20 @@ TEST(PrefixCache, CanBeOff) {
   EXPECT_EQ(server.books().steps.blocks_cached, 0);
 }
 
+TEST(KvPolicy, BoundsTheMemoryOfALongOutputAndIsADomainOfItsOwn) {
+  TestServerOptions options;
+  options.model.limits.num_blocks = 6;  // 384 tokens
+  TestServer server(options);
+  v1::GenerateRequest request = MakeGenerate(std::string(100, 'w'), 600);
+  EXPECT_EQ(server.Generate(request).finished.length_bound(), v1::LENGTH_BOUND_POOL);
+  request.mutable_kv_policy()->set_window_tokens(64);
+  const Reply windowed = server.Generate(request);
+  ASSERT_TRUE(windowed.status.ok()) << windowed.status;
+  EXPECT_EQ(windowed.usage.completion_tokens() + windowed.usage.stop_tokens(), 600u);
+  EXPECT_EQ(windowed.usage.cached_prompt_tokens(), 0u);
+  EXPECT_THAT(server.CheckIdle(), IsEmpty());
+}
+
 // Prompts and outputs of many sizes, priorities, tenants and numbers of outputs.
 v1::GenerateRequest Mixed(int i) {
   v1::GenerateRequest request = MakeGenerate(

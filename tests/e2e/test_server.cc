@@ -125,7 +125,8 @@ TestServer::TestServer(TestServerOptions options)
                              .vocab_size = limits.vocab_size,
                              .context_tokens = limits.context_tokens,
                              .max_prompt_bytes = options_.max_prompt_bytes,
-                             .max_outputs = std::min(8, scheduler.max_running)};
+                             .max_outputs = std::min(8, scheduler.max_running),
+                             .kv_windows = true};
   backend_.service_limits.max_running = scheduler.max_running;
   backend_.isa = "fake-isa";
   delivery_->Start();
