@@ -23,8 +23,8 @@ struct SeqSpan {
   int32_t table_begin;           // first of BlocksFor(kv_len) entries in StepBatch::block_ids
   int32_t logits_begin,
       logits_count;  // the last logits_count rows fill logits rows [logits_begin, +logits_count)
-  // 0: a row sees all earlier tokens. Else the row at position p sees the keys max(0, p - window + 1)
-  // to p and the keys below sink_tokens; table entries of blocks that no row sees are kNone.
+  // 0: a row sees all earlier tokens. Else the row at position p sees the keys max(0, p - window +
+  // 1) to p and the keys below sink_tokens; table entries of blocks that no row sees are kNone.
   int32_t window_tokens = 0, sink_tokens = 0;
 };
 

@@ -18,7 +18,8 @@ class BatchBuilder {
   explicit BatchBuilder(const RunnerLimits& limits);
 
   const StepBatch& Build(const StepPlan& plan);  // plan.num_tokens >= 1, within the limits
-  // One per draw, in order of the plan; draws of a fork share a logits row; `allowed` is for the constraint store to fill.
+  // One per draw, in order of the plan; draws of a fork share a logits row; `allowed` is for the
+  // constraint store to fill.
   std::span<SampleSpec> specs() { return specs_; }
 
  private:

@@ -43,8 +43,8 @@ bool BlockPlanner::MustCopyTail(const Sequence& sequence) const {
 int32_t BlockPlanner::Lacking(const Sequence& sequence) const {
   const int32_t missing = sequence.blocks.Missing(sequence.num_tokens() + 1);
   const int32_t window = WindowBlocks(sequence.request->kv) - sequence.blocks.held();
-  return std::min(missing, std::max(1, window)) + MustCopyTail(sequence) +
-         sequence.places - 1;  // each of its forks needs a tail of its own
+  return std::min(missing, std::max(1, window)) + MustCopyTail(sequence) + sequence.places -
+         1;  // each of its forks needs a tail of its own
 }
 
 int32_t BlockPlanner::GrowFor(Sequence& sequence, int32_t tokens) {
@@ -123,7 +123,8 @@ bool BlockPlanner::ChooseVictims(const Sequence& head, bool displace) {
   // Each displacement asks for one spare block more: where memory is short, coming back is not
   // worth a block that somebody else needs a moment later.
   const int32_t forks = std::min(head.children, std::max(0, places - 1));
-  int32_t need = std::min(Fresh(head) + forks, pool_.total() - Matched(head)) + spoken_for_ + std::min(head.displacements, running_.num_active());
+  int32_t need = std::min(Fresh(head) + forks, pool_.total() - Matched(head)) + spoken_for_ +
+                 std::min(head.displacements, running_.num_active());
   victims_.clear();
   const auto has_room = [&] {
     return have - Revived(head) >= need && PinsHold(running, victims_, head, pool_.total());

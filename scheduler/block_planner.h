@@ -1,6 +1,6 @@
 // The memory side of a step: blocks for what runs, room for what is admitted, what the prefix cache
-// has of it, and whose blocks are taken. Decides no order: who asks first is the step planner's, who
-// is a victim the running set's. Engine thread only; what it refers to outlives it.
+// has of it, and whose blocks are taken. Decides no order: who asks first is the step planner's,
+// who is a victim the running set's. Engine thread only; what it refers to outlives it.
 //
 // One rule for all sharing: before a sequence writes into a block that has another holder or can be
 // found, it gets a fresh block and a copy of the tokens it needs.
@@ -44,15 +44,15 @@ class BlockPlanner {
   // running ones lack for theirs. Preempts paused sequences for it, with `displace` also active
   // ones of a level below its priority, but nobody unless that suffices.
   bool MakeRoomFor(const Sequence& head, bool displace);
-  // Whether the next whole block of a waiting sequence is being computed in this step by another one
-  // that begins with the same tokens, so that it will be found in the next; for a bounded number of
-  // steps. Behind the last GrowFor.
+  // Whether the next whole block of a waiting sequence is being computed in this step by another
+  // one that begins with the same tokens, so that it will be found in the next; for a bounded
+  // number of steps. Behind the last GrowFor.
   bool Defers(Sequence& head);
   // How many outputs of the head's request run at once, at most `places`: no more than the pool can
   // hold to their end.
   int32_t PlacesFor(const Sequence& head, int32_t places) const;
-  // Right behind MakeRoomFor, of the head that runs now: what the cache has of it, and blocks for up to
-  // `budget` more tokens. Returns how many tokens are left to compute, at most `budget`.
+  // Right behind MakeRoomFor, of the head that runs now: what the cache has of it, and blocks for
+  // up to `budget` more tokens. Returns how many tokens are left to compute, at most `budget`.
   int32_t Start(Sequence& head, int32_t budget);
 
   std::span<const SequenceId> preempted() const { return preempted_; }

@@ -21,9 +21,8 @@ struct Capacity {
   int32_t limit_tokens = 0;    // what prompt + 1 was compared with: context, or tokens of the pool
 };
 
-// prompt_tokens >= 1. With a window that fits the pool, the context alone bounds. A prompt needs room for itself and one token: prompt + 1 <= min(context,
-// pool).
-Capacity CapacityOf(int64_t prompt_tokens, const CapacityLimits& limits,
-                    const KvPolicy& kv = {});
+// prompt_tokens >= 1. With a window that fits the pool, the context alone bounds. A prompt needs
+// room for itself and one token: prompt + 1 <= min(context, pool).
+Capacity CapacityOf(int64_t prompt_tokens, const CapacityLimits& limits, const KvPolicy& kv = {});
 
 }  // namespace quire

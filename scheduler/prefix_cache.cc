@@ -44,8 +44,8 @@ bool PrefixCache::PublishBlock(Sequence& sequence, int32_t block, int32_t tokens
   return true;
 }
 
-// Most go with the first: what follows a block that is withdrawn is withdrawn too. What a window has
-// given back is no longer in the table, but can be found.
+// Most go with the first: what follows a block that is withdrawn is withdrawn too. What a window
+// has given back is no longer in the table, but can be found.
 void PrefixCache::Withdraw(const Sequence& sequence) {
   for (BlockId id : sequence.blocks.ids()) {
     if (id != BlockId::kNone) index_.Withdraw(id);

@@ -1,7 +1,7 @@
 // Which of a sequence's blocks others may find, and what it may find itself: the prefix index as
-// the scheduler uses it. Blocks become findable when the step that filled them has committed, full ones
-// at once, a partial one when its sequence ends or is preempted. Blocks that nobody holds are given
-// away in order of last use. Engine thread only; the pool outlives it.
+// the scheduler uses it. Blocks become findable when the step that filled them has committed, full
+// ones at once, a partial one when its sequence ends or is preempted. Blocks that nobody holds are
+// given away in order of last use. Engine thread only; the pool outlives it.
 #pragma once
 
 #include <cstdint>

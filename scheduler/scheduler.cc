@@ -108,10 +108,9 @@ absl::Status Scheduler::Add(Request request) {
       (request.kv.window_tokens == 0 && request.kv.sink_tokens > 0)) {
     return absl::InvalidArgumentError("sink tokens need a window, and neither is negative");
   }
-  const Capacity capacity =
-      CapacityOf(static_cast<int64_t>(request.prompt.size()),
-                 {.context_tokens = s.options.context_tokens, .num_blocks = s.pool.total()},
-                 request.kv);
+  const Capacity capacity = CapacityOf(
+      static_cast<int64_t>(request.prompt.size()),
+      {.context_tokens = s.options.context_tokens, .num_blocks = s.pool.total()}, request.kv);
   if (absl::Status fits = CheckFits(request, capacity, s.pool.total()); !fits.ok()) return fits;
   const int64_t sequences = int64_t{s.NumWaiting()} + request.num_sequences;
   const int64_t tokens = s.waiting.tokens() + static_cast<int64_t>(request.prompt.size());

@@ -35,7 +35,7 @@ struct Scheduler::State {
   void Fork(Sequence& first);
   TokenEvent CommitDraw(Sequence& sequence, const Sampled& drawn);
   void CloseFinished(
-      Sequence& sequence);  // after its finish event; the request goes with its last sequence
+      Sequence& sequence);     // after its finish event; the request goes with its last sequence
   int32_t NumWaiting() const;  // sequences without a place: in the queue, or to be forked
   absl::Status AuditSequence(const Sequence& sequence) const;
   absl::Status AuditFindable(const Sequence& sequence) const;

@@ -60,12 +60,12 @@ struct Sequence {
   // it, and the places in the batch that it holds for itself and the first of them.
   int32_t children = 0;
   int32_t places = 1;
-  bool unforked = false;       // it is one of those, in no list
-  int32_t deferrals = 0;       // steps it waited for a prefix that another one computes
-  uint64_t granted_step = 0;   // step in which it last got tokens
-  int32_t priority = 0;  // base priority; 0 for all under fcfs
-  int32_t level = 0;     // effective priority with which it last left the queue
-  int32_t bypasses = 0;  // since it began to wait: admissions behind it that passed it
+  bool unforked = false;      // it is one of those, in no list
+  int32_t deferrals = 0;      // steps it waited for a prefix that another one computes
+  uint64_t granted_step = 0;  // step in which it last got tokens
+  int32_t priority = 0;       // base priority; 0 for all under fcfs
+  int32_t level = 0;          // effective priority with which it last left the queue
+  int32_t bypasses = 0;       // since it began to wait: admissions behind it that passed it
   // Preemptions while it could run, and whether they were as many as may be: it keeps its blocks.
   int32_t displacements = 0;
   bool pinned = false;

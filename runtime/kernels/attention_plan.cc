@@ -62,8 +62,8 @@ AttentionPlan::AttentionPlan(const AttentionPlanOptions& options)
 
 // Of `tokens` rows of one sequence; counts what they see.
 TileRange AttentionPlan::RangeOf(const SequenceView& view, int32_t position, int32_t tokens) {
-  if (plain_ && !(view.window_tokens > 0 &&
-                  position + tokens - view.window_tokens > view.sink_tokens)) {
+  if (plain_ &&
+      !(view.window_tokens > 0 && position + tokens - view.window_tokens > view.sink_tokens)) {
     visible_tokens_ += int64_t{tokens} * (position + 1) + int64_t{tokens} * (tokens - 1) / 2;
     return {.lo = 0, .hi = position + tokens, .limit = position + tokens};
   }

@@ -87,7 +87,9 @@ std::string RunShape::DebugString() const {
   return absl::StrCat("batch ", batch, ", step tokens ", step_tokens, ", threads ", threads,
                       ", blocks ", num_blocks, ", block order ", block_order, ", preempt at ",
                       preempt_at, ", prefix cache ",
-                      !prefix_cache ? "off" : warm ? "warm" : "cold");
+                      !prefix_cache ? "off"
+                      : warm        ? "warm"
+                                    : "cold");
 }
 
 uint64_t Digest(const SeenOutputs& outputs) {

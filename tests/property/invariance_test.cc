@@ -94,9 +94,9 @@ TEST_P(Invariance, PrefixCacheOffColdOrWarmChangesNoBit) {
   for (const int32_t batch : {1, 7, 32}) {
     for (const int32_t step_tokens : {17, 512}) {
       for (const bool warm : {false, true}) {
-        const RunResult result = ExpectSame(
-            plain, requests,
-            {.batch = batch, .step_tokens = step_tokens, .threads = 2, .warm = warm});
+        const RunResult result =
+            ExpectSame(plain, requests,
+                       {.batch = batch, .step_tokens = step_tokens, .threads = 2, .warm = warm});
         EXPECT_GT(result.cached_tokens, warm ? 1000 : 0) << "nothing was shared";
       }
     }

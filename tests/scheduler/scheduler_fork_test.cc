@@ -40,8 +40,7 @@ TEST(SchedulerFork, ComputesThePromptOnceAndCopiesTheTailOnFirstWrite) {
   StepDriver driver(Options(16));
   const Request request = Fork(1, 70, 6, 3);
   ASSERT_TRUE(driver.scheduler().Add(request).ok());
-  EXPECT_EQ(driver.Step(),
-            "70 tokens\n1.0: 0 + 70, blocks 0 1, draws 3\nadmitted 1.0 1.1 1.2\n");
+  EXPECT_EQ(driver.Step(), "70 tokens\n1.0: 0 + 70, blocks 0 1, draws 3\nadmitted 1.0 1.1 1.2\n");
   EXPECT_EQ(driver.scheduler().Stats().blocks_used, 2);
   EXPECT_EQ(driver.scheduler().Stats().running, 3);
   EXPECT_EQ(driver.Step(),

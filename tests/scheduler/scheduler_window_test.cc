@@ -51,9 +51,8 @@ TEST(KvWindow, NamesTheBlocksThatRowsNeed) {
 
 TEST(SchedulerWindow, GivesBackWhatTheWindowHasPassed) {
   StepDriver driver(Options(16));
-  ASSERT_TRUE(driver.scheduler()
-                  .Add(Windowed(1, 250, 40, {.window_tokens = 64, .sink_tokens = 4}))
-                  .ok());
+  ASSERT_TRUE(
+      driver.scheduler().Add(Windowed(1, 250, 40, {.window_tokens = 64, .sink_tokens = 4})).ok());
   EXPECT_EQ(driver.Step(), "128 tokens\n1.0: 0 + 128, blocks 0 1\nadmitted 1.0\n");
   EXPECT_EQ(driver.Step(), "122 tokens\n1.0: 128 + 122, blocks 0 1 2 3, draws\n");
   EXPECT_EQ(driver.scheduler().Stats().blocks_used, 3) << "1 is passed: the next row sees 187";
@@ -92,7 +91,8 @@ TEST(SchedulerWindow, AWindowChangesValuesSoItSharesWithItsLikeOnly) {
   ASSERT_TRUE(driver.scheduler().Add(request).ok());
   driver.RunUntilIdle();
   for (const auto& [id, policy, cached] :
-       {std::tuple(2, KvPolicy{}, 0), std::tuple(3, KvPolicy{.window_tokens = 65, .sink_tokens = 4}, 0),
+       {std::tuple(2, KvPolicy{}, 0),
+        std::tuple(3, KvPolicy{.window_tokens = 65, .sink_tokens = 4}, 0),
         std::tuple(4, KvPolicy{.window_tokens = 64, .sink_tokens = 5}, 0),
         std::tuple(5, kv, 299)}) {
     request.id = RequestId{static_cast<uint64_t>(id)};
@@ -130,8 +130,8 @@ TEST(SchedulerWindow, ManyInASmallPoolArePreemptedAndGetTheirTokens) {
     for (uint64_t id = 1; id <= 5; ++id) {
       KvPolicy kv{.window_tokens = window, .sink_tokens = static_cast<int32_t>(id % 3)};
       if (id == 4) kv = {};
-      Request& request = requests.emplace_back(
-          Windowed(id, 40 + 50 * static_cast<int32_t>(id), 100, kv));
+      Request& request =
+          requests.emplace_back(Windowed(id, 40 + 50 * static_cast<int32_t>(id), 100, kv));
       request.num_sequences = id == 3 ? 2 : 1;
       ASSERT_TRUE(driver.scheduler().Add(request).ok());
     }

@@ -69,8 +69,7 @@ TEST(AttentionVariants, EachMatchesTheReferenceUnderASequencesWindow) {
       seqs[1].window_tokens = 64;
       seqs[1].sink_tokens = 70;
       SCOPED_TRACE(absl::StrCat(variant.name, " context ", context));
-      ExpectNearReference(
-          AttentionWorld({.shape = kShape, .spec = Make({variant}, kShape)}, seqs));
+      ExpectNearReference(AttentionWorld({.shape = kShape, .spec = Make({variant}, kShape)}, seqs));
     }
   }
 }
