@@ -66,18 +66,21 @@ absl::Status Admission::Full(Room room) const {
 
 absl::Status Admission::Enter(const ValidRequest& request) {
   const int64_t tokens = LeastTokens(request.prompt);
-  if (absl::Status late = CheckDeadline(request, tokens); !late.ok()) return late;
+  if (absl::Status late = CheckDeadline(request, tokens, {}); !late.ok()) return late;
   const Room room = inbox_->Reserve(request.id, request.num_sequences, tokens);
   return room == Room::kTaken ? absl::OkStatus() : Full(room);
 }
 
 absl::Status Admission::Count(const ValidRequest& request, int64_t prompt_tokens) {
-  if (absl::Status late = CheckDeadline(request, prompt_tokens); !late.ok()) return late;
+  // What it has reserved itself is not ahead of it.
+  const Reserved own = {.sequences = request.num_sequences, .tokens = LeastTokens(request.prompt)};
+  if (absl::Status late = CheckDeadline(request, prompt_tokens, own); !late.ok()) return late;
   return inbox_->ReserveTokens(request.id, prompt_tokens) ? absl::OkStatus()
                                                           : Full(Room::kNoTokens);
 }
 
-absl::Status Admission::CheckDeadline(const ValidRequest& request, int64_t prompt_tokens) const {
+absl::Status Admission::CheckDeadline(const ValidRequest& request, int64_t prompt_tokens,
+                                      const Reserved& own) const {
   if (!options_.by_deadline) return absl::OkStatus();
   const Load load = load_.Load();
   const int64_t output = CertainTokens(request, options_.default_max_tokens);
@@ -92,8 +95,9 @@ absl::Status Admission::CheckDeadline(const ValidRequest& request, int64_t promp
   }
   // The estimate goes by arrival; who is ahead of his turn is not held back by it.
   if (request.priority > 0) return absl::OkStatus();
-  const int64_t waiting = inbox_->reserved_sequences() - load.running;
-  const ServiceLoad ahead = {.tokens_ahead = inbox_->waiting_tokens() + load.prompt_backlog,
+  const int64_t waiting = inbox_->reserved_sequences() - own.sequences - load.running;
+  const int64_t tokens = inbox_->waiting_tokens() - own.tokens + load.prompt_backlog;
+  const ServiceLoad ahead = {.tokens_ahead = std::max<int64_t>(0, tokens),
                              .waiting_ahead = static_cast<int32_t>(std::max<int64_t>(0, waiting)),
                              .free_places = std::max(0, options_.max_running - load.running)};
   const ServiceEstimate queued = EstimateService(ahead, load.rates, prompt_tokens, output);

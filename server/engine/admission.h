@@ -45,7 +45,11 @@ class Admission {
     int64_t prompt_backlog = 0;
     ServiceRates rates{};
   };
-  absl::Status CheckDeadline(const ValidRequest& request, int64_t prompt_tokens) const;
+  struct Reserved {
+    int64_t sequences = 0, tokens = 0;
+  };
+  absl::Status CheckDeadline(const ValidRequest& request, int64_t prompt_tokens,
+                             const Reserved& own) const;
   absl::Status Full(Room room) const;
 
   const AdmissionOptions options_;

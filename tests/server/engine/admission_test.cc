@@ -111,6 +111,16 @@ TEST_F(AdmissionTest, APromptIsJudgedAgainOnceItIsCounted) {
   EXPECT_EQ(inbox_.waiting_tokens(), 100);
 }
 
+TEST_F(AdmissionTest, ItsOwnOutputsAndPromptAreNotAheadOfIt) {
+  SetRates({.prefill_tokens_per_second = 1000, .steps_per_second = 1000, .ends_per_second = 0.1});
+  ValidRequest request = Ask(1000, 1100);
+  request.num_sequences = 4;  // as many as run at once
+  ASSERT_TRUE(admission_.Enter(request).ok());
+  EXPECT_TRUE(admission_.Count(request, 1000).ok());
+  const absl::Status status = admission_.Count(request, 2000);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << "late all by itself";
+}
+
 TEST_F(AdmissionTest, KnowsNothingBeforeTheFirstSteps) {
   SetRates({});
   EXPECT_TRUE(admission_.Enter(Ask(4000, 1)).ok());
