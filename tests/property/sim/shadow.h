@@ -93,15 +93,14 @@ struct ShadowBlock {
 };
 
 // What a world has gone through: a harness that never preempts proves nothing about preemption.
-#define QUIRE_SIM_COVERAGE(X)                                                                     \
-  X(accepted)                                                                                     \
-  X(too_large)                                                                                    \
-  X(refused)                                                                                      \
-  X(preemptions)                                                                                  \
-  X(paused_victims) X(recomputed) X(aborts_in_step) X(stalls_in_step) X(failed_draws) X(nan_rows) \
-      X(timed_out_waiting) X(timed_out_running) X(queue_aged) X(drains) X(pool_bound) X(whole)    \
-          X(hits) X(hit_tokens) X(partial_hits) X(copies) X(merged) X(evicted) X(bypasses)        \
-              X(displacements) X(overtakes) X(forks) X(deferrals) X(windows) X(output_aborts)
+// clang-format off: it indents a list of bare calls deeper row by row
+#define QUIRE_SIM_COVERAGE(X) \
+  X(accepted) X(too_large) X(refused) X(preemptions) X(paused_victims) X(recomputed) \
+  X(aborts_in_step) X(stalls_in_step) X(failed_draws) X(nan_rows) X(timed_out_waiting) \
+  X(timed_out_running) X(queue_aged) X(drains) X(pool_bound) X(whole) X(hits) X(hit_tokens) \
+  X(partial_hits) X(copies) X(merged) X(evicted) X(bypasses) X(displacements) X(overtakes) \
+  X(forks) X(deferrals) X(windows) X(output_aborts)
+// clang-format on
 struct Coverage {
 #define X(name) int64_t name = 0;
   QUIRE_SIM_COVERAGE(X)
