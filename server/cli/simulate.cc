@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/log/check.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/read_file.h"
@@ -52,13 +53,14 @@ class Traffic {
 
   const Trace& trace() const { return trace_; }
   double rate() const { return rate_; }  // requests per second
-  // Nothing beyond what can be generated.
+  // Nothing beyond what can be generated, and where no request arrives: that would meet any
+  // objective.
   std::optional<Trace> At(double rate) const {
     if (!generated_) return AtSpeed(trace_, rate / rate_);
     ArrivalOptions faster = arrivals_;
     faster.rate = rate;
     absl::StatusOr<Trace> trace = GenerateArrivals(faster);
-    if (!trace.ok()) return std::nullopt;
+    if (!trace.ok() || trace->arrivals.empty()) return std::nullopt;
     return *std::move(trace);
   }
 
@@ -110,7 +112,9 @@ class Planner {
     });
     Answer answer{.rate = rate > 0 ? rate : traffic_.rate(), .missed = rate <= 0};
     if (rate > 0) answer.found_rate = rate;
-    answer.result = Simulate(options_, cost_.fit.model, traffic_.At(answer.rate).value());
+    const std::optional<Trace> trace = traffic_.At(answer.rate);
+    CHECK(trace.has_value()) << "it was made before";
+    answer.result = Simulate(options_, cost_.fit.model, *trace);
     return answer;
   }
 

@@ -84,7 +84,9 @@ replicas = many['found_replicas']
 assert replicas > 1 and many['slo']['attainment'] >= 0.95, many
 assert result('--rate', rate * 3, *traffic, *slo, '--replicas', replicas - 1)['slo']['attainment'] < 0.95
 result('--rate', rate * 3, *traffic, *slo, '--find-replicas', '--max-replicas', 1, code=1)
-result('--trace', trace, '--slo', 'ttft=0.001ms', '--find-rate', code=1)
+for traffic in (['--trace', trace], ['--rate', 1, '--duration', 60]):  # a rate at which nothing arrives is no answer
+    nothing = result(*traffic, '--slo', 'ttft=0.001ms', '--find-rate', code=1)
+    assert nothing['found_rate'] is None and nothing['all']['requests'] > 0, nothing
 
 # What is wrong is named: 64 for flags, 78 for files.
 bad = work / 'bad.csv'
