@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/log/check.h"
 #include "scheduler/pins.h"
 
 // - A younger sequence that lacks a block and finds no younger victim waits with what it holds: no
@@ -81,6 +82,7 @@ int32_t BlockPlanner::Holds(const Sequence& sequence) const {
 void BlockPlanner::Take(Sequence& sequence, int32_t tokens) {
   const int32_t end = sequence.num_computed + tokens;
   sequence.granted_step = step_;
+  matched_ = nullptr;  // what it found may be evicted now
   cache_.EnsureFree(sequence.blocks.Missing(end) + MustCopyTail(sequence));
   if (MustCopyTail(sequence)) {
     const int32_t tail = sequence.num_computed / kBlockTokens;
@@ -101,8 +103,13 @@ void BlockPlanner::BeginAdmission() {
   }
 }
 
-bool BlockPlanner::MakeRoomFor(const Sequence& head, bool displace) {
+void BlockPlanner::Look(const Sequence& head) {
   match_ = cache_.Find(head);
+  matched_ = &head;
+}
+
+bool BlockPlanner::MakeRoomFor(const Sequence& head, bool displace) {
+  CHECK(matched_ == &head);
   if (!ChooseVictims(head, displace)) return false;
   if (victims_.empty()) return true;
   for (Sequence* victim : victims_) {
@@ -110,7 +117,7 @@ bool BlockPlanner::MakeRoomFor(const Sequence& head, bool displace) {
     Preempt(*victim, PreemptCause::kPriority);
   }
   victims_.clear();
-  match_ = cache_.Find(head);  // what they leave may be more of it
+  Look(head);  // what they leave may be more of it
   return true;
 }
 
@@ -188,15 +195,14 @@ int32_t BlockPlanner::Revived(const Sequence& head) const {
 }
 
 int32_t BlockPlanner::PlacesFor(const Sequence& head, int32_t places) const {
-  int32_t outputs = std::min(1 + head.children, places);
-  while (outputs > 1 && head.MostBlocks(outputs) > pool_.total()) --outputs;
-  return outputs;
+  return std::max(1, std::min({1 + head.children, places, head.OutputsWithin(pool_.total())}));
 }
 
 bool BlockPlanner::Defers(Sequence& head) {
+  CHECK(matched_ == &head);
   if (head.deferrals >= kMaxDeferrals || !cache_.Uses(head)) return false;
   const std::span<const TokenId> tokens = head.tokens;
-  const size_t known = cache_.Find(head).full.size() * kBlockTokens;
+  const size_t known = match_.full.size() * kBlockTokens;
   const size_t next = known + kBlockTokens;
   if (next >= tokens.size()) return false;
   const bool computed = std::ranges::any_of(running_.items(), [&](const Sequence* other) {
@@ -216,6 +222,7 @@ bool BlockPlanner::Defers(Sequence& head) {
 }
 
 int32_t BlockPlanner::Start(Sequence& head, int32_t budget) {
+  CHECK(matched_ == &head);
   head.admitted_step = step_;
   // The source of a copy is held until the copy has its block: one block more for a moment.
   if (match_.partial_tokens > 0 && pool_.ref_count(match_.partial) == 0 &&

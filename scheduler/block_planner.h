@@ -40,6 +40,9 @@ class BlockPlanner {
   int32_t GrowFor(Sequence& sequence, int32_t tokens);
   // Before admissions, and not between them and a GrowFor.
   void BeginAdmission();
+  // What the cache has of a waiting sequence. MakeRoomFor, Defers and Start are about the one that
+  // was looked up last; nobody may start or grow in between.
+  void Look(const Sequence& head);
   // Whether a waiting sequence has a place, and room for all its tokens and one more beside what
   // running ones lack for theirs. Preempts paused sequences for it, with `displace` also active
   // ones of a level below its priority, but nobody unless that suffices.
@@ -82,8 +85,9 @@ class BlockPlanner {
   uint64_t step_ = 0;       // tells who was admitted in the step being planned
   std::array<int64_t, 3> preemptions_{};
   std::vector<Sequence*> victims_;
-  PrefixMatch match_;             // of the head that was asked about last
-  std::vector<int32_t> leaving_;  // [blocks], how many of victims_ hold it
+  PrefixMatch match_;                  // of the head that was looked up last
+  const Sequence* matched_ = nullptr;  // that head, while the match holds
+  std::vector<int32_t> leaving_;       // [blocks], how many of victims_ hold it
   std::vector<SequenceId> preempted_;
   std::vector<BlockCopy> copies_;
 };

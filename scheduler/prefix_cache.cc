@@ -9,6 +9,7 @@ PrefixCache::PrefixCache(BlockPool& pool, const PrefixCacheOptions& options)
 
 PrefixMatch PrefixCache::Find(const Sequence& sequence) {
   if (!Uses(sequence)) return {};
+  ++stats_.lookups;
   const std::span<const TokenId> tokens = sequence.tokens;
   return index_.Find(sequence.scope(), tokens.first(tokens.size() - 1), found_);
 }

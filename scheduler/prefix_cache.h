@@ -22,6 +22,7 @@ struct PrefixCacheOptions {
 struct PrefixCacheStats {
   int64_t query_tokens = 0, hit_tokens = 0;  // of prompts, at first admission
   int64_t evictions = 0;                     // blocks that were findable and are not any more
+  int64_t lookups = 0;                       // each costs a hash of the prompt
 };
 
 class PrefixCache {

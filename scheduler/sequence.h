@@ -27,14 +27,21 @@ struct Sequence {
   int32_t num_prompt() const { return static_cast<int32_t>(request->prompt.size()); }
   int32_t num_output() const { return num_tokens() - num_prompt(); }
   int32_t uncomputed() const { return num_tokens() - num_computed; }  // >= 1 while it lives
-  // Most blocks it will ever hold, with so many outputs that fork from it; those of the prompt are
-  // shared, but a window gives them back.
+  // At its longest: blocks of all outputs, which are the prompt's unless a window gives them back;
+  // then of each output, >= 1.
+  int32_t SharedBlocks() const {
+    return request->kv.window_tokens > 0 ? 0 : num_prompt() / kBlockTokens;
+  }
+  int32_t OwnBlocks() const {
+    return BlocksHeld(request->kv, num_prompt() + request->stop.max_tokens) - SharedBlocks();
+  }
+  // Most blocks it will ever hold, with so many outputs that fork from it.
   int64_t MostBlocks(int32_t outputs) const {
-    const int32_t each = BlocksHeld(request->kv, num_prompt() + request->stop.max_tokens);
-    const int32_t shared = request->kv.window_tokens > 0 ? 0 : num_prompt() / kBlockTokens;
-    return shared + int64_t{outputs} * (each - shared);
+    return SharedBlocks() + int64_t{outputs} * OwnBlocks();
   }
   int64_t MostBlocks() const { return MostBlocks(running ? places : 1 + children); }
+  // How many outputs that fork from it `blocks` blocks can hold to their end; may be negative.
+  int32_t OutputsWithin(int32_t blocks) const { return (blocks - SharedBlocks()) / OwnBlocks(); }
   // Rank among running sequences: the higher level, then the earlier arrival. Fixed while both run.
   bool Outranks(const Sequence& other) const {
     return level != other.level ? level > other.level : order < other.order;

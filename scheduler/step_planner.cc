@@ -109,6 +109,7 @@ void StepPlanner::Overtake(MonotonicTime now) {
   int without_room = 0;
   while (Sequence* head = order_.Next()) {
     if (overtakes(*head) && without_room < kMostWithoutRoom) {
+      blocks_.Look(*head);
       if (blocks_.MakeRoomFor(*head, /*displace=*/true)) {
         Start(*head, 1, now);
         if (AnyPassedEnough()) break;
@@ -187,6 +188,7 @@ void StepPlanner::Admit(MonotonicTime now) {
   while (budget > 0 && places > 0 && without_room < kMostWithoutRoom) {
     Sequence* head = order_.Next();
     if (head == nullptr) break;
+    blocks_.Look(*head);
     if (Defers(*head)) continue;
     if (!blocks_.MakeRoomFor(*head, /*displace=*/false)) {
       if (!MayPass(*head)) break;

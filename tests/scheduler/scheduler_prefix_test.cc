@@ -55,6 +55,21 @@ TEST(SchedulerPrefix, ALaterPromptComputesOnlyItsOwnTokens) {
   EXPECT_EQ(stats.blocks_free, 12);
 }
 
+TEST(SchedulerPrefix, AStepLooksAWaitingPromptUpOnce) {
+  StepDriver driver(Options(5));
+  const PrefixCache& cache = SchedulerTestPeer::Get(driver.scheduler()).cache;
+  ASSERT_TRUE(driver.scheduler().Add(Prefixed(1, 128, 30, 40)).ok());
+  driver.Step();
+  EXPECT_EQ(cache.stats().lookups, 1);
+  const Request longer = Prefixed(2, 128, 180, 4);  // no room beside it
+  ASSERT_TRUE(driver.scheduler().Add(longer).ok());
+  driver.Step();
+  EXPECT_EQ(cache.stats().lookups, 2);
+  driver.Step();
+  EXPECT_EQ(cache.stats().lookups, 3);
+  EXPECT_EQ(driver.scheduler().Stats().running, 1);
+}
+
 TEST(SchedulerPrefix, PartOfABlockIsCopied) {
   StepDriver driver(Options(16));
   Serve(driver, Prefixed(1, 100, 10, 4));
