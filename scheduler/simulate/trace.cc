@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/log/check.h"
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -153,7 +154,9 @@ class Parser {
     if (Field(kTenant) != "") {
       RETURN_IF_ERROR(Name(kTenant, tenants_, kMaxTenants, &arrival.tenant));
     } else {
-      arrival.tenant = tenants_.IndexOf("default", kMaxTenants + 1).value();
+      const std::optional<int32_t> index = tenants_.IndexOf("default", kMaxTenants + 1);
+      CHECK(index.has_value());  // it has a place beside the named ones
+      arrival.tenant = *index;
     }
     if (Field(kPrefix) != "") {
       RETURN_IF_ERROR(Name(kPrefix, prefixes_, kMaxNames, &arrival.prefix));
