@@ -40,6 +40,7 @@ struct SchedulerOptions {
 struct SchedulerStats {
   int32_t running = 0, waiting = 0;  // sequences in the batch; waiting, preempted, paused
   int64_t waiting_tokens = 0;        // uncomputed prompt tokens of waiting sequences
+  int64_t prompt_backlog = 0;        // of those in the batch, before they draw; decodes have none
   int32_t blocks_total = 0, blocks_used = 0, blocks_cached = 0,
           blocks_free = 0;  // add up: free + cached + used
   int64_t sequences_started = 0,

@@ -53,9 +53,12 @@ SchedulerStats Scheduler::Stats() const {
   stats.preemptions_of_paused = preemptions[static_cast<size_t>(PreemptCause::kPaused)];
   stats.preemptions = preemptions[0] + preemptions[1] + preemptions[2];
   for (const Sequence* sequence : s.running.items()) {
-    if (!sequence->paused) continue;
-    stats.waiting += sequence->places;
-    stats.waiting_tokens += sequence->uncomputed();
+    if (sequence->paused) {
+      stats.waiting += sequence->places;
+      stats.waiting_tokens += sequence->uncomputed();
+    } else if (sequence->uncomputed() > 1) {
+      stats.prompt_backlog += sequence->uncomputed();
+    }
   }
   stats.waiting += s.NumWaiting();
   return stats;

@@ -141,11 +141,6 @@ void EngineCore::State::Compute(const StepPlan& plan, StageTimer& timer) {
   sampler.Sample(output.logits, specs, std::span(sampled).first(num_sampled));
   const MonotonicTime end = timer.Done(StepStage::kSample);
   scheduler.ObserveStep(Nanos(end) - Nanos(begin));
-
-  for (const PlannedSeq& seq : plan.seqs) {
-    const int32_t known = seq.num_computed + static_cast<int32_t>(seq.tokens.size());
-    stats.prompt_backlog += std::max(0, seq.num_prompt - known);
-  }
   const double seconds = SecondsBetween(begin, end);
   ++stats.step;
   stats.step_seconds[static_cast<size_t>(phase)].Observe(seconds);
@@ -171,6 +166,7 @@ void EngineCore::State::UpdateGauges() {
   stats.running = now.running;
   stats.waiting = now.waiting;
   stats.waiting_tokens = now.waiting_tokens;
+  stats.prompt_backlog = now.prompt_backlog;
   stats.blocks_total = now.blocks_total;
   stats.blocks_used = now.blocks_used;
   stats.blocks_cached = now.blocks_cached;
@@ -207,7 +203,6 @@ bool EngineCore::Step() {
                                  .cached_tokens = seq == plan.seqs.end() ? 0 : seq->num_computed});
   }
   s.links.inbox->MarkStarted(plan.admitted);
-  s.stats.prompt_backlog = 0;
   if (computes) s.Compute(plan, timer);
   s.scheduler.Commit(std::span(s.sampled).first(s.num_sampled), s.events.tokens);
   s.CountEnds();

@@ -74,7 +74,7 @@ struct StepStats {
   uint64_t accepted = 0;             // requests the scheduler took
   int32_t running = 0, waiting = 0;  // sequences
   int64_t waiting_tokens = 0;        // uncomputed prompt tokens of waiting sequences
-  int64_t prompt_backlog = 0;        // of the step's sequences, after it
+  int64_t prompt_backlog = 0;        // of running ones, with what they compute again
   int32_t blocks_total = 0, blocks_used = 0, blocks_cached = 0, blocks_free = 0;
   uint64_t sequences_started = 0;
   std::array<uint64_t, kSequenceEndNames.size()> sequences_finished{};

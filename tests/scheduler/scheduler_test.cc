@@ -134,6 +134,34 @@ TEST(Scheduler, CountsRowsByWhatTheyWere) {
   EXPECT_EQ(stats.recompute_tokens, 0);
 }
 
+TEST(Scheduler, CountsWhatRunningSequencesHaveLeftToComputeBeforeTheyDraw) {
+  StepDriver driver(Options(16, 64));
+  Scheduler& scheduler = driver.scheduler();
+  ASSERT_TRUE(scheduler.Add(MakeRequest(1, 300, 2)).ok());
+  EXPECT_EQ(scheduler.Stats().prompt_backlog, 0) << "it waits";
+  driver.Step();
+  EXPECT_EQ(scheduler.Stats().prompt_backlog, 300 - 64);
+  scheduler.SetPaused(RequestId{1}, true);
+  ASSERT_TRUE(scheduler.Add(MakeRequest(2, 300, 2)).ok());
+  driver.Step();
+  EXPECT_EQ(scheduler.Stats().prompt_backlog, 300 - 64) << "of the second; the first is paused";
+  scheduler.SetPaused(RequestId{1}, false);
+  EXPECT_EQ(driver.Step(), "64 tokens\n1.0: 64 + 64, blocks 0 1\n");
+  EXPECT_EQ(scheduler.Stats().prompt_backlog, 300 - 128 + 300 - 64)
+      << "the second has no part in this step";
+  while (scheduler.Stats().sequences_finished == 0) driver.Step();
+  driver.RunUntilIdle();
+  EXPECT_EQ(scheduler.Stats().prompt_backlog, 0);
+}
+
+TEST(Scheduler, ADecodeLeavesNoBacklog) {
+  StepDriver driver(Options(16));
+  ASSERT_TRUE(driver.scheduler().Add(MakeRequest(1, 100, 5)).ok());
+  driver.Step();
+  EXPECT_EQ(driver.scheduler().Stats().running, 1);
+  EXPECT_EQ(driver.scheduler().Stats().prompt_backlog, 0);
+}
+
 TEST(SchedulerDeathTest, ChecksItsCallers) {
   StepDriver driver(Options(16));
   ASSERT_TRUE(driver.scheduler().Add(MakeRequest(1, 3, 4)).ok());

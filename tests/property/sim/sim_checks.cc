@@ -95,13 +95,16 @@ void World::CheckBooks() {
     const bool active = seq.running && !seq.paused();
     want.running += active;
     want.waiting += !active;
-    if (!active && !seq.unforked()) want.waiting_tokens += seq.uncomputed();
+    if (seq.unforked()) return;
+    if (!active) want.waiting_tokens += seq.uncomputed();
+    if (active && seq.uncomputed() > 1) want.prompt_backlog += seq.uncomputed();
   });
   const SchedulerStats stats = scheduler_.Stats();
   Require(stats.running == want.running && stats.waiting == want.waiting,
           absl::StrCat("L6: ", stats.running, " run and ", stats.waiting, " wait, should be ",
                        want.running, " and ", want.waiting));
   Require(stats.waiting_tokens == want.waiting_tokens, "L6: tokens that wait are miscounted");
+  Require(stats.prompt_backlog == want.prompt_backlog, "L6: prompts that run are miscounted");
   Require(stats.sequences_started == started_ && stats.sequences_finished == finished_,
           "L6: outcomes do not add up");
   Require(stats.preemptions == preempted_, "L6: preemptions are miscounted");

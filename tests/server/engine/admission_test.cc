@@ -75,6 +75,16 @@ TEST_F(AdmissionTest, ADeadlineThatTheQueueMakesImpossibleIsRefusedWithADelay) {
   EXPECT_TRUE(admission_.Enter(Ask(500, 2600)).ok());
 }
 
+TEST_F(AdmissionTest, PromptsThatRunAreAheadToo) {
+  StepStats stats;
+  stats.rates = {.prefill_tokens_per_second = 1000, .steps_per_second = 100};
+  stats.running = 1;
+  stats.prompt_backlog = 2000;
+  admission_.SetLoad(stats);
+  EXPECT_EQ(GetErrorInfo(admission_.Enter(Ask(500, 2400))).reason, "QUEUE_AGE");
+  EXPECT_TRUE(admission_.Enter(Ask(500, 2600)).ok());
+}
+
 TEST_F(AdmissionTest, WhoGoesBeforeTheQueueIsNotHeldUpByIt) {
   ASSERT_TRUE(admission_.Enter(Ask(1000, 5000)).ok());
   ValidRequest urgent = Ask(500, 700);

@@ -121,6 +121,21 @@ TEST_F(EngineCoreTest, RunsARequestToItsEndAndRests) {
   EXPECT_EQ(stats.running + stats.waiting, 0);
 }
 
+TEST_F(EngineCoreTest, TellsWhatAllRunningPromptsHaveLeft) {
+  Make();
+  Submit(MakeRequest(1, 70, 4));
+  Step();
+  inbox_.SetPaused(RequestId{1}, true);
+  Submit(MakeRequest(2, 70, 4));
+  Step();
+  EXPECT_EQ(core_->Stats().prompt_backlog, 70 - 32);
+  inbox_.SetPaused(RequestId{1}, false);
+  Step();  // of the first alone
+  EXPECT_EQ(core_->Stats().prompt_backlog, 70 - 64 + 70 - 32);
+  RunToRest();
+  EXPECT_EQ(core_->Stats().prompt_backlog, 0);
+}
+
 TEST_F(EngineCoreTest, AnAbortTakesEffectAtTheNextStepEdgeInAnyState) {
   SchedulerOptions options = kOptions;
   options.max_running = 1;
