@@ -8,6 +8,7 @@
 #include "absl/log/log.h"
 #include "absl/status/status.h"
 #include "runtime/kernels/attention_bf16.h"
+#include "runtime/kernels/hadamard.h"
 
 namespace quire {
 namespace {
@@ -231,8 +232,12 @@ void TileProducts::TakeQueries(int32_t rows, const ProductScratch& w) const {
     int16_t* q = reinterpret_cast<int16_t*>(w.q_operand);
     float* scales = ScalesBehind(q, rows * dim);
     const int32_t limit = OperandLimit(layout_.max_integer(), dim);
-    for (int32_t row = 0; row < rows; ++row)
+    const float unscale = 1.0f / static_cast<float>(HadamardBlock(dim));
+    for (int32_t row = 0; row < rows; ++row) {
+      HadamardInPlace(w.q + row * dim, dim);
       int_tiles_->quantize(w.q + row * dim, dim, limit, q + row * dim, scales + row);
+      scales[row] *= unscale;
+    }
     return;
   }
   if (!bf16_) return;

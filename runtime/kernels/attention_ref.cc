@@ -1,6 +1,7 @@
 #include "runtime/kernels/attention_ref.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -70,6 +71,21 @@ double Bias(const AttentionReferenceInput& in, int32_t head, int32_t i, int32_t 
   return bias;
 }
 
+// The query as the keys are stored: for integer types, the transform by its definition, so that dot
+// products keep.
+std::vector<double> QueryFor(const KvLayout& layout, const float* q) {
+  std::vector<double> query(q, q + layout.head_dim);
+  if (!layout.scaled()) return query;
+  const int32_t block = layout.head_dim & -layout.head_dim;
+  for (int32_t i = 0; i < layout.head_dim; ++i) {
+    double sum = 0;
+    for (int32_t j = i / block * block, end = j + block; j < end; ++j)
+      sum += std::popcount(static_cast<uint32_t>(i & j & (block - 1))) % 2 == 0 ? q[j] : -q[j];
+    query[i] = sum / block;
+  }
+  return query;
+}
+
 // One row and head: softmax over the visible tokens, weights of the others never touched.
 void Row(const AttentionReferenceInput& in, const KvLayerView& kv, const AttentionIo& io,
          int32_t seq, int32_t row) {
@@ -83,7 +99,8 @@ void Row(const AttentionReferenceInput& in, const KvLayerView& kv, const Attenti
   const int32_t position = span.kv_len - span.row_count + row;
   const int32_t dim = shape.head_dim, group = shape.num_heads / shape.num_kv_heads;
   for (int32_t head = 0; head < shape.num_heads; ++head) {
-    const float* q = io.q + (span.row_begin + row) * io.q_stride + int64_t{head} * dim;
+    const std::vector<double> q =
+        QueryFor(kv.layout, io.q + (span.row_begin + row) * io.q_stride + int64_t{head} * dim);
     std::vector<double> values(dim);
     double sum = 0, top = kMinusInf;
     std::vector<double> scores(tokens);
@@ -92,7 +109,7 @@ void Row(const AttentionReferenceInput& in, const KvLayerView& kv, const Attenti
       const BlockId block = table[j / kBlockTokens];
       double dot = 0;
       for (int32_t d = 0; d < dim; ++d)
-        dot += double{q[d]} * KeyAt(kv, block, head / group, j % kBlockTokens, d);
+        dot += q[d] * KeyAt(kv, block, head / group, j % kBlockTokens, d);
       dot *= shape.scale;
       if (in.spec.logit_cap > 0) dot = in.spec.logit_cap * std::tanh(dot / in.spec.logit_cap);
       scores[j] = dot + Bias(in, head, position, j);

@@ -8,6 +8,7 @@
 
 #include "absl/log/check.h"
 #include "runtime/base/cpu_features.h"
+#include "runtime/kernels/hadamard.h"
 #include "runtime/kernels/kv_append_rows.h"
 
 namespace quire {
@@ -110,9 +111,11 @@ void AppendVBf16(const KvLayout& layout, const KvAppendRows& rows, const Run& ru
   }
 }
 
-// A word of K is two dims of one token.
+// A word of K is two dims of one token. Keys have outliers, always in the same dims: transformed,
+// they share them.
 template <typename Integer>
 void AppendKScaled(const KvLayout& layout, const KvAppendRows& rows, const Run& run) {
+  float key[kMaxDim];
   int16_t q[kMaxDim];
   Integer packed[kRowsAtOnce][kMaxDim];
   uint16_t* scales = reinterpret_cast<uint16_t*>(run.tiles + layout.KScaleOffset());
@@ -120,8 +123,9 @@ void AppendKScaled(const KvLayout& layout, const KvAppendRows& rows, const Run& 
     const int32_t count = std::min(kRowsAtOnce, run.count - begin);
     const int32_t token = run.token + begin;
     for (int32_t i = 0; i < count; ++i) {
-      scales[token + i] =
-          rows.quantize(run.k + (begin + i) * run.stride, layout.head_dim, layout.max_integer(), q);
+      std::copy_n(run.k + (begin + i) * run.stride, layout.head_dim, key);
+      HadamardInPlace(key, layout.head_dim);
+      scales[token + i] = rows.quantize(key, layout.head_dim, layout.max_integer(), q);
       std::copy_n(q, layout.head_dim, packed[i]);
     }
     Integer* column = reinterpret_cast<Integer*>(run.tiles) + 2 * token;

@@ -8,7 +8,7 @@
 //   K tile  [head_dim / v][64 tokens][v]                         Q K^T reduces over dims
 //   V tile  panels of up to 64 dims: [64 / v tokens][width][v]   P V reduces over tokens
 // Integer types have a scale per token and head, behind the V tile: 64 bf16 for K, 64 for V. An
-// element is integer * scale.
+// element is integer * scale; the rows of K are Hadamard transforms (kernels/hadamard.h).
 #pragma once
 
 #include <algorithm>

@@ -36,7 +36,7 @@ struct BenchFlags {
   std::vector<int32_t> batches = {1, 8, 32};
   int32_t step_tokens = 128;
   int32_t repetitions = 3;
-  std::string kv_dtype = "bf16";
+  std::string kv_dtype = "int8";
   int32_t shared_prefix = 0;
   bool json = false;
   std::string fit_cost;

@@ -25,7 +25,7 @@ struct BenchEngineOptions {
   int32_t max_seqs = 1;
   int32_t num_blocks = 1;
   int64_t target_itl_ns = 0;  // 0: the step budget is fixed
-  KvDType kv_dtype = KvDType::kBF16;
+  KvDType kv_dtype = KvDType::kInt8;
   uint64_t seed = 1;
 };
 

@@ -43,21 +43,21 @@ absl::StatusOr<std::string> FindModelFile(const std::string& path) {
       "--model ", path, ": a folder must hold exactly one .gguf file, found ", files.size()));
 }
 
-// f32 is the reference, bf16 halves the KV traffic on every instruction set, int8 halves that.
-// int16 is as large as bf16 and computed in integers.
+// f32 is the reference; bf16 halves the KV traffic, int8 halves that. int16 is as large as bf16 and
+// computed in integers.
 KvDType ChooseKvDtype(const ServerConfig& config) {
   switch (config.kv_dtype) {
     case KvDtype::kF32:
       return KvDType::kF32;
-    case KvDtype::kInt8:
-      return KvDType::kInt8;
+    case KvDtype::kBf16:
+      return KvDType::kBF16;
     case KvDtype::kInt16:
       return KvDType::kInt16;
     case KvDtype::kAuto:
-    case KvDtype::kBf16:
+    case KvDtype::kInt8:
       break;
   }
-  return KvDType::kBF16;
+  return KvDType::kInt8;
 }
 
 absl::Status LoadText(const ServerConfig& config, ModelStack* stack) {

@@ -19,7 +19,7 @@ struct GridOptions {
   int32_t max_seqs = 64;
   int32_t max_kv_tokens = 16384;  // of all sequences of a step: memory of the KV pool
   int32_t passes = 5;             // over all shapes; the median of a shape counts
-  KvDType kv_dtype = KvDType::kBF16;
+  KvDType kv_dtype = KvDType::kInt8;
 };
 
 // One line per pass goes to standard error.

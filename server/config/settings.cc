@@ -243,7 +243,7 @@ std::vector<Setting> MakeSettings() {
                        {"bf16", KvDtype::kBf16},
                        {"int8", KvDtype::kInt8},
                        {"int16", KvDtype::kInt16}},
-                      "type of the KV cache; auto: bf16; int8 holds nearly twice the tokens"),
+                      "type of the KV cache; auto: int8, which holds twice the tokens of bf16"),
       Integer("threads", &C::threads, 0, 1024, "kernel threads; 0: from CPU quota and affinity"),
       Text("isa", &C::isa, "an instruction set name",
            "highest instruction set to use; unset: the best of this CPU"),

@@ -17,7 +17,7 @@ run = subprocess.run([quire, 'bench', '--model', model, '--threads', '2', '--pro
 result = json.loads(run.stdout.splitlines()[-1])
 assert list(result) == KEYS, list(result)
 assert list(result['decode_tps']) == ['1', '3'], result['decode_tps']
-assert result['threads'] == 2 and result['kv_dtype'] == 'bf16', result
+assert result['threads'] == 2 and result['kv_dtype'] == 'int8', result
 assert result['prefill_tps'] > 0 and result['load_s'] > 0 and result['peak_rss_bytes'] > 1 << 20, result
 assert abs(result['limit_fraction'] * result['limit_tps'] / result['decode_tps']['1'] - 1) < 1e-9, result
 assert [(c['kind'], c['batch']) for c in result['cases']] == [('prefill', 1), ('decode', 1), ('decode', 3)]
@@ -82,7 +82,7 @@ with tempfile.TemporaryDirectory() as folder:
     subprocess.run([quire, 'bench', '--model', model, '--threads', '1', '--step-tokens', '32', '--repetitions', '1',
                     '--fit-cost', file], stderr=subprocess.DEVNULL, check=True)
     cost = json.loads(file.read_text())
-    assert cost['kind'] == 'quire-step-cost' and cost['threads'] == 1 and cost['kv_dtype'] == 'bf16', cost
+    assert cost['kind'] == 'quire-step-cost' and cost['threads'] == 1 and cost['kv_dtype'] == 'int8', cost
     assert all(c >= 0 for c in cost['microseconds'].values()) and sum(cost['microseconds'].values()) > 0, cost
     assert cost['relative_error']['points'] == len(cost['points']) > 20, cost['relative_error']
     for point in cost['points']:

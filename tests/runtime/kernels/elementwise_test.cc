@@ -3,16 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <functional>
 #include <limits>
 #include <random>
 #include <vector>
 
-#include "runtime/kernels/hwy_targets.h"
 #include "runtime/kernels/rms_norm.h"
 #include "runtime/kernels/rope.h"
 #include "runtime/kernels/swiglu.h"
+#include "tests/runtime/kernels/all_targets.h"
 
 namespace quire {
 namespace {
@@ -23,22 +21,6 @@ std::vector<float> RandomRow(int32_t count, uint64_t seed, float scale = 1.0f) {
   std::vector<float> row(count);
   for (float& v : row) v = normal(random);
   return row;
-}
-
-// Runs `compute` once on every target this machine has and expects one result.
-void ExpectSameBitsOnAllTargets(const std::function<std::vector<float>()>& compute) {
-  const std::vector<float> expected = compute();
-  const std::vector<int64_t> targets = hwy::SupportedAndGeneratedTargets();
-  ASSERT_FALSE(targets.empty());
-  for (const int64_t target : targets) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    const std::vector<float> actual = compute();
-    EXPECT_EQ(std::memcmp(actual.data(), expected.data(), expected.size() * sizeof(float)), 0)
-        << hwy::TargetName(target);
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 class RmsNormWidth : public testing::TestWithParam<int32_t> {};

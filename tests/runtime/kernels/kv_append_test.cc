@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/kernels/hadamard.h"
 #include "runtime/kernels/kv_append_rows.h"
 #include "runtime/kv_cache/kv_pool.h"
 #include "runtime/tensor/half.h"
@@ -80,13 +81,20 @@ Fixture Make(KvDType dtype, int32_t heads, int32_t dim, std::vector<int32_t> slo
   return f;
 }
 
+// A row of K as it becomes elements of the pool.
+std::vector<float> KeyRow(const KvLayout& layout, std::span<const float> row) {
+  std::vector<float> key(row.begin(), row.end());
+  if (layout.scaled()) HadamardInPlace(key.data(), layout.head_dim);
+  return key;
+}
+
 void ExpectRowsStored(const Fixture& f) {
   const KvLayout& layout = f.pool.layout();
   for (size_t row = 0; row < f.slots.size(); ++row) {
     for (int32_t head = 0; head < layout.num_kv_heads; ++head) {
       const int32_t token = OffsetOf(f.slots[row]);
       const size_t start = row * f.width + head * layout.head_dim;
-      const std::span k = std::span(f.k).subspan(start, layout.head_dim);
+      const std::vector<float> k = KeyRow(layout, std::span(f.k).subspan(start, layout.head_dim));
       const std::span v = std::span(f.v).subspan(start, layout.head_dim);
       for (int32_t dim = 0; dim < layout.head_dim; ++dim) {
         const BlockId block = BlockOf(f.slots[row]);
