@@ -88,15 +88,14 @@ bool RunCommand(const std::string& line, ChatState* state) {
 
 // One turn. The answer joins the conversation, also one that was cut short; a failed turn leaves it
 // as it was.
-absl::Status Turn(const std::shared_ptr<grpc::Channel>& channel, const std::string& text,
-                  ChatState* state) {
+absl::Status Turn(const Target& target, const std::string& text, ChatState* state) {
   state->conversation.Add("user", text);
   v1::GenerateRequest request = state->base;
   *request.mutable_prompt()->mutable_chat() = state->conversation.chat();
   interrupts = 0;
   std::string answer;
   const absl::StatusOr<CallSummary> summary = RunCall(
-      channel, request,
+      target, request,
       [&answer](const v1::GenerateResponse& message) {
         answer += message.delta().text();
         std::fwrite(message.delta().text().data(), 1, message.delta().text().size(), stdout);
@@ -114,7 +113,7 @@ absl::Status Turn(const std::shared_ptr<grpc::Channel>& channel, const std::stri
   return interrupts > 0 ? absl::OkStatus() : summary.status();
 }
 
-int Talk(const std::shared_ptr<grpc::Channel>& channel, ChatState* state) {
+int Talk(const Target& target, ChatState* state) {
   const bool terminal = isatty(STDIN_FILENO) == 1;
   struct sigaction action = {};
   action.sa_handler = OnInterrupt;  // without SA_RESTART: a waiting read ends
@@ -128,7 +127,7 @@ int Talk(const std::shared_ptr<grpc::Channel>& channel, ChatState* state) {
       if (!RunCommand(line, state)) break;
       continue;
     }
-    const absl::Status status = Turn(channel, line, state);
+    const absl::Status status = Turn(target, line, state);
     if (interrupts > 1) return kExitInterrupted;
     if (!status.ok()) {
       const int code = FailCall(status);
@@ -159,7 +158,7 @@ int RunChat(const Args& args) {
   }
   ChatState state{.conversation = Conversation(system), .base = {}};
   request_flags.Fill(&state.base);
-  return Talk(target.channel(), &state);
+  return Talk(target, &state);
 }
 
 }  // namespace quire

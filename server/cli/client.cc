@@ -16,6 +16,8 @@
 #include "server/cli/progress.h"
 #include "server/cli/service.h"
 #include "server/config/server_config.h"
+#include "server/engine/tenants.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/status_map.h"
 
 namespace quire {
@@ -49,6 +51,7 @@ Target::~Target() {
 void Target::AddFlags(CLI::App& app) {
   auto* addr =
       app.add_option("--addr", addr_, "server: host:port or unix:PATH")->capture_default_str();
+  app.add_option("--tenant", tenant_, "whose request it is [none]");
   app.add_option("--model", model_,
                  "model file: run the engine in this process; takes the flags of serve")
       ->excludes(addr);
@@ -56,6 +59,10 @@ void Target::AddFlags(CLI::App& app) {
 }
 
 absl::Status Target::Open(const std::vector<std::string>& server_flags) {
+  // Checked here too: gRPC ends the process over metadata that it cannot send.
+  if (!tenant_.empty() && !IsTenantName(tenant_)) {
+    return absl::InvalidArgumentError("--tenant: wanted 1..64 characters of a-z 0-9 _ -");
+  }
   if (model_.empty()) {
     if (!server_flags.empty()) {
       return absl::InvalidArgumentError(absl::StrCat("unknown flag: ", server_flags[0]));
@@ -88,11 +95,12 @@ absl::Status Target::Open(const std::vector<std::string>& server_flags) {
 }
 
 absl::StatusOr<CallSummary> RunCall(
-    const std::shared_ptr<grpc::Channel>& channel, const v1::GenerateRequest& request,
+    const Target& target, const v1::GenerateRequest& request,
     const std::function<void(const v1::GenerateResponse&)>& on_message,
     const std::function<bool()>& cancelled) {
-  const auto stub = v1::InferenceService::NewStub(channel);
+  const auto stub = v1::InferenceService::NewStub(target.channel());
   grpc::ClientContext context;
+  if (!target.tenant().empty()) context.AddMetadata(kTenantKey, target.tenant());
   CallSummary summary;
   const auto start = std::chrono::steady_clock::now();
   const auto reader = stub->Generate(&context, request);

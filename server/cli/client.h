@@ -1,4 +1,4 @@
-// What generate, chat and healthcheck share as gRPC clients: the channel, one Generate call printed
+// What generate and chat share as gRPC clients: the channel, who calls, one Generate call printed
 // as it streams, and the engine in process for --model. One thread.
 #pragma once
 
@@ -21,21 +21,23 @@ namespace quire {
 
 class Service;
 
-// A server to talk to: one at an address, or one of our own in this process.
+// A server to talk to, and as whom: one at an address, or one of our own in this process.
 class Target {
  public:
-  // --addr and --model. With --model, flags that the command does not know go to the server.
+  // --addr, --tenant and --model. With --model, flags that the command does not know go to the
+  // server.
   void AddFlags(CLI::App& app);
-  // After parsing. Starts the server for --model.
+  // After parsing. Starts the server for --model. INVALID_ARGUMENT for a flag.
   absl::Status Open(const std::vector<std::string>& server_flags);
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  const std::string& tenant() const { return tenant_; }  // empty: none is named
 
   Target();
   ~Target();
 
  private:
   std::string addr_ = "127.0.0.1:50051";
-  std::string model_;
+  std::string tenant_, model_;
   std::string folder_;  // of the private socket
   std::unique_ptr<Service> service_;
   std::shared_ptr<grpc::Channel> channel_;
@@ -48,10 +50,10 @@ struct CallSummary {
   double first_text_s = 0, total_s = 0;  // from the call's start
 };
 
-// Runs one Generate call; `on_text` sees each piece of text as it comes. `cancelled` is asked after
+// Runs one Generate call; `on_message` sees each message as it comes. `cancelled` is asked after
 // each message.
 absl::StatusOr<CallSummary> RunCall(
-    const std::shared_ptr<grpc::Channel>& channel, const v1::GenerateRequest& request,
+    const Target& target, const v1::GenerateRequest& request,
     const std::function<void(const v1::GenerateResponse&)>& on_message,
     const std::function<bool()>& cancelled = nullptr);
 

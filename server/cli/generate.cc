@@ -7,9 +7,9 @@
 #include <iterator>
 #include <string>
 
-#include "absl/strings/escaping.h"
 #include "server/cli/client.h"
 #include "server/cli/commands.h"
+#include "server/cli/output_text.h"
 #include "server/cli/request_flags.h"
 #include "server/config/server_config.h"
 
@@ -62,24 +62,16 @@ void SetPrompt(const GenerateFlags& flags, const std::string& text, v1::Prompt* 
   add("user", text);
 }
 
-// Of several outputs each comes whole, with its index before it.
-void Print(const v1::GenerateResponse& message, bool json, bool several) {
-  if (json) {
-    std::string line;
-    google::protobuf::util::JsonPrintOptions options;
-    options.preserve_proto_field_names = true;
-    if (google::protobuf::util::MessageToJsonString(message, &line, options).ok())
-      std::printf("%s\n", line.c_str());
-  } else {
-    const std::string& text = message.delta().text();
-    if (several && message.has_delta()) std::printf("[%u] ", message.delta().output_index());
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    if (several && message.has_delta()) std::printf("\n");
-    for (const v1::TokenInfo& token : message.delta().tokens()) {
-      std::fprintf(stderr, "%6u %9.5f  rank %u  '%s'\n", token.id(), token.logprob(), token.rank(),
-                   absl::CHexEscape(token.piece()).c_str());
-    }
-  }
+std::string JsonLine(const v1::GenerateResponse& message) {
+  std::string line;
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  return google::protobuf::util::MessageToJsonString(message, &line, options).ok() ? line + "\n"
+                                                                                   : "";
+}
+
+void Put(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
 
@@ -92,6 +84,7 @@ int RunGenerate(const Args& args) {
   GenerateFlags flags;
   target.AddFlags(app);
   request_flags.AddTo(app);
+  request_flags.AddOutputsTo(app);
   AddFlags(app, &flags);
   try {
     app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
@@ -109,14 +102,12 @@ int RunGenerate(const Args& args) {
   request_flags.Fill(&request);
   const bool several = request.sampling().num_outputs() > 1;
   if (several && !flags.json) request.mutable_output()->set_mode(v1::STREAM_MODE_FINAL);
-  bool printed = false;
+  OutputText output(several);
   const absl::StatusOr<CallSummary> summary =
-      RunCall(target.channel(), request, [&](const v1::GenerateResponse& message) {
-        Print(message, flags.json, several);
-        printed |= !message.delta().text().empty();
+      RunCall(target, request, [&](const v1::GenerateResponse& message) {
+        Put(flags.json ? JsonLine(message) : output.Take(message));
       });
-  if (!flags.json && !several && (summary.ok() || printed)) std::printf("\n");
-  std::fflush(stdout);
+  if (!flags.json) Put(output.End(summary.ok()));
   if (!summary.ok()) return FailCall(summary.status());
   if (flags.stats) std::fprintf(stderr, "%s\n", StatsLine(target.channel(), *summary).c_str());
   return kExitOk;

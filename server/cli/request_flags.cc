@@ -6,7 +6,6 @@ namespace quire {
 
 void RequestFlags::AddTo(CLI::App& app) {
   app.add_option("--model-name", model_name_, "model to ask for [the loaded one]");
-  app.add_option("-n", num_outputs_, "independent continuations [1]");
   app.add_option("--max-tokens", max_tokens_, "most tokens of an output [the server's default]");
   app.add_option("--min-tokens", min_tokens_, "no end before this many tokens [0]");
   app.add_option("--temperature", temperature_, "0 is greedy [1; 0..2]");
@@ -15,13 +14,23 @@ void RequestFlags::AddTo(CLI::App& app) {
   app.add_option("--min-p", min_p_, "drop below this share of the best [0 = off]");
   app.add_option("--seed", seed_, "random stream [drawn by the server]");
   app.add_option("--stop", stops_, "end at this text; repeatable")->allow_extra_args(false);
-  app.add_option("--logprobs", top_logprobs_,
-                 "print each token's logprob and this many alternatives [off]");
   app.add_option("--time-limit-ms", time_limit_ms_, "end with the text so far [none]");
   app.add_option("--priority", priority_, "higher is served sooner [0; -10..10]");
   app.add_option("--cache-salt", salt_, "share the prefix cache with this salt only [none]");
   app.add_flag("--no-cache", no_cache_, "neither use nor fill the prefix cache");
+  auto* window = app.add_option("--window-tokens", window_tokens_,
+                                "keep the keys and values of this many last tokens only [all]");
+  app.add_option("--sink-tokens", sink_tokens_,
+                 "and of this many first ones, with --window-tokens [4]")
+      ->needs(window);
   app.add_flag("--ignore-eos", ignore_eos_, "draw on past the model's end token");
+}
+
+void RequestFlags::AddOutputsTo(CLI::App& app) {
+  app.add_option("-n", num_outputs_, "independent continuations [1]");
+  app.add_option("--logprobs", top_logprobs_,
+                 "print a table of the tokens below the text: logprob, rank, and this many "
+                 "alternatives of each [off]");
 }
 
 void RequestFlags::Fill(v1::GenerateRequest* request) const {
@@ -42,6 +51,8 @@ void RequestFlags::Fill(v1::GenerateRequest* request) const {
   if (priority_) request->set_priority(*priority_);
   if (!salt_.empty()) request->mutable_cache()->set_salt(salt_);
   if (no_cache_) request->mutable_cache()->set_bypass(true);
+  if (window_tokens_) request->mutable_kv_policy()->set_window_tokens(*window_tokens_);
+  if (sink_tokens_) request->mutable_kv_policy()->set_sink_tokens(*sink_tokens_);
   if (top_logprobs_) {
     request->mutable_output()->set_logprobs(true);
     request->mutable_output()->set_top_logprobs(*top_logprobs_);

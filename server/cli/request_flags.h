@@ -1,4 +1,5 @@
-// Flags that generate and chat share, and the request they make. One thread.
+// Flags of a request, most of them shared by generate and chat, and the request they make. One
+// thread.
 #pragma once
 
 #include <optional>
@@ -16,13 +17,15 @@ namespace quire {
 class RequestFlags {
  public:
   void AddTo(CLI::App& app);
-  // Sampling, stopping and output of the request; the prompt is the caller's.
+  // Those that make no sense in a conversation: several outputs, and what is known of tokens.
+  void AddOutputsTo(CLI::App& app);
+  // All of the request but its prompt.
   void Fill(v1::GenerateRequest* request) const;
 
  private:
   std::string model_name_;
   std::optional<uint32_t> max_tokens_, min_tokens_, top_k_, top_logprobs_, time_limit_ms_,
-      num_outputs_;
+      num_outputs_, window_tokens_, sink_tokens_;
   std::optional<uint64_t> seed_;
   std::optional<int32_t> priority_;
   std::string salt_;

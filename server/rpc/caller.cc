@@ -11,9 +11,6 @@
 namespace quire {
 namespace {
 
-constexpr char kTenantKey[] = "x-quire-tenant";
-constexpr char kPriorityKey[] = "x-quire-priority";
-
 // The one value of a key; nothing if it is absent, or given twice (a violation).
 std::optional<std::string> Find(const CallMetadata& metadata, const char* key, Violations* v) {
   const auto [begin, end] = metadata.equal_range(key);

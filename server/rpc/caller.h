@@ -16,6 +16,7 @@ namespace quire {
 
 using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
+inline constexpr char kTenantKey[] = "x-quire-tenant", kPriorityKey[] = "x-quire-priority";
 inline constexpr int32_t kLeastPriority = -10, kMostPriority = 10;
 
 struct Caller {

@@ -114,9 +114,29 @@ class Serving(unittest.TestCase):
         self.assertIn("Paris", talk.stdout)
         self.assertEqual(run("healthcheck", "--addr", self.server.address).stdout, "SERVING\n")
         self.assertEqual(run("healthcheck", "--addr", self.server.address, "--service", "quire.live").returncode, 0)
+        tokens = run("generate", "--addr", self.server.address, "-p", "The capital of France is", "--temperature", "0",
+                     "--max-tokens", "2", "--logprobs", "2")
+        self.assertEqual(tokens.returncode, 0, tokens.stderr)
+        text, header, *lines = tokens.stdout.splitlines()
+        self.assertRegex(header, r"^token +logprob +rank +id  alternatives$")
+        self.assertEqual(len(lines), 2, tokens.stdout)
+        for line in lines:  # the drawn one, the likeliest again, another
+            self.assertRegex(line, r"^('.*?') +(-\d+\.\d+) +1 +\d+  \1 +\2  '.*' +-\d+\.\d+$")
+        self.assertIn("Paris", text)
         bad = run("generate", "--addr", self.server.address, "-p", "x", "--top-p", "7")
         self.assertEqual(bad.returncode, 1)
         self.assertIn("sampling.top_p", bad.stderr)
+
+
+    def test_takes_tenant_priority_and_window_from_the_command_line(self):
+        done = run("generate", "--addr", self.server.address, "-p", "Once", "--tenant", "team-7", "--priority", "2",
+                   "--window-tokens", "64", "--sink-tokens", "2", "--max-tokens", "4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(self.server.wait_for(r'.*"tenant":"team-7".*').group(0), r'"code":"OK"')
+        for flag in (["--window-tokens", "3"], ["--priority", "11"]):  # the server sees them
+            bad = run("generate", "--addr", self.server.address, "-p", "x", *flag)
+            self.assertEqual(bad.returncode, 1, bad.stderr)
+            self.assertIn(flag[0][2:].replace("-", "_"), bad.stderr)
 
 
 class Generate(unittest.TestCase):
