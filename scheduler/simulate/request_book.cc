@@ -27,10 +27,7 @@ RequestBook::RequestBook(const Trace& trace, const LatencyObjective& objective)
 }
 
 void RequestBook::Arrived(RequestId id) {
-  const Arrival& arrival = trace_.arrivals[ArrivalOf(id)];
-  GroupTotals& group = groups_[static_cast<size_t>(arrival.tenant)];
-  ++group.arrived;
-  group.prompt_tokens += arrival.prompt_tokens;
+  ++groups_[static_cast<size_t>(trace_.arrivals[ArrivalOf(id)].tenant)].arrived;
   ++open_;
 }
 
@@ -48,6 +45,7 @@ void RequestBook::Record(const TokenEvent& event, MonotonicTime at) {
     const int64_t now = Nanos(at);
     if (entry.tokens == 0) {
       entry.first_ns = now;
+      group.prompt_tokens += arrival.prompt_tokens;
       group.ttft.Observe(now - arrival.time_ns);
     } else {
       group.itl.Observe(now - entry.last_ns);

@@ -28,7 +28,8 @@ struct GroupTotals {
   int64_t rejected = 0;  // at once: it can never fit, or the queue was full
   int64_t expired = 0;   // ended before its last token, such as by age in the queue
   int64_t good = 0;      // completed within the objective
-  int64_t prompt_tokens = 0, output_tokens = 0;  // of arrivals; drawn
+  // Of requests with a first token; drawn.
+  int64_t prompt_tokens = 0, output_tokens = 0;
   LatencyHistogram ttft, itl, e2e;
 
   void Add(const GroupTotals& other);

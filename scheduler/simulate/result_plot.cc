@@ -72,8 +72,8 @@ SvgSeries Bins(const SimulationResult& result, const char* name, F&& value) {
 std::string ResultPlot(const SimulationResult& result, const std::string& title,
                        const std::string& subtitle) {
   std::string svg = SvgBegin(kWidth, kHeight);
-  svg += SvgText(kLeft, 28, "head", title);
-  svg += SvgText(kLeft, 46, "small", subtitle);
+  svg += SvgText(kLeft, 28, SvgFont::kHead, title);
+  svg += SvgText(kLeft, 46, SvgFont::kSmall, subtitle);
   const std::pair<LatencyHistogram GroupTotals::*, const char*> latencies[] = {
       {&GroupTotals::ttft, "Time to first token"},
       {&GroupTotals::itl, "Between tokens"},

@@ -1,6 +1,7 @@
 #include "scheduler/simulate/svg_panel.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -11,19 +12,9 @@
 namespace quire {
 namespace {
 
-// Colours of Okabe and Ito, which most colour-blind people tell apart; they stand out on both
-// backgrounds.
-constexpr std::string_view kStyle = R"(<style>
-text { font: 12px sans-serif; fill: #24292f; }
-.title { font-size: 13px; font-weight: 600; }
-.head { font-size: 15px; font-weight: 600; }
-.small { font-size: 11px; fill: #57606a; }
-.paper { fill: #ffffff; }
-.frame { fill: none; stroke: #8c959f; }
-.grid { stroke: #d8dee4; }
-.line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
-.s0 { stroke: #0072b2; } .s1 { stroke: #d55e00; } .s2 { stroke: #009e73; }
-.s3 { stroke: #cc79a7; } .s4 { stroke: #e69f00; } .s5 { stroke: #56b4e9; }
+// Looks are attributes, which every viewer knows; the classes are for dark backgrounds alone, which
+// only style sheets can tell.
+constexpr std::string_view kDarkStyle = R"(<style>
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3; }
   .small { fill: #9da7b3; }
@@ -34,7 +25,30 @@ text { font: 12px sans-serif; fill: #24292f; }
 }
 </style>
 )";
-int ColourOf(size_t series) { return static_cast<int>(series % 6); }
+
+constexpr std::string_view kFrame = R"(class="frame" fill="none" stroke="#8c959f")";
+constexpr std::string_view kGrid = R"(class="grid" stroke="#d8dee4")";
+constexpr std::string_view kSmall = R"(class="small" font-size="11" fill="#57606a")";
+constexpr std::string_view kTitle =
+    R"(class="title" font-size="13" font-weight="600" fill="#24292f")";
+constexpr std::string_view kHead =
+    R"(class="head" font-size="15" font-weight="600" fill="#24292f")";
+
+// Colours of Okabe and Ito, which most colour-blind people tell apart; they stand out on both
+// backgrounds.
+constexpr std::array<std::string_view, 6> kColours = {"#0072b2", "#d55e00", "#009e73",
+                                                      "#cc79a7", "#e69f00", "#56b4e9"};
+
+std::string LineLook(size_t series) {
+  const size_t i = series % kColours.size();
+  return absl::StrFormat(
+      R"(class="s%d" fill="none" stroke="%s" stroke-width="1.8" stroke-linejoin="round")", i,
+      View(kColours[i]));
+}
+
+std::string_view Look(SvgFont font) {
+  return font == SvgFont::kHead ? kHead : font == SvgFont::kTitle ? kTitle : kSmall;
+}
 
 std::string Escape(std::string_view text) {
   return absl::StrReplaceAll(View(text),
@@ -50,14 +64,13 @@ double Place(const SvgAxis& axis, double value) {
 }
 
 std::string Line(double x1, double y1, double x2, double y2) {
-  return absl::StrFormat("<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
-                         x1, y1, x2, y2);
+  return absl::StrFormat("<line %s x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
+                         View(kGrid), x1, y1, x2, y2);
 }
 
 std::string Anchored(double x, double y, std::string_view anchor, std::string_view text) {
-  return absl::StrFormat(
-      "<text class=\"small\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y,
-      View(anchor), Escape(text));
+  return absl::StrFormat("<text %s x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n",
+                         View(kSmall), x, y, View(anchor), Escape(text));
 }
 
 }  // namespace
@@ -65,15 +78,16 @@ std::string Anchored(double x, double y, std::string_view anchor, std::string_vi
 std::string SvgBegin(double width, double height) {
   return absl::StrFormat(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
-      "height=\"%.0f\">\n%s<rect class=\"paper\" width=\"%.0f\" height=\"%.0f\"/>\n",
-      width, height, width, height, View(kStyle), width, height);
+      "height=\"%.0f\" font-family=\"sans-serif\">\n%s"
+      "<rect class=\"paper\" fill=\"#ffffff\" width=\"%.0f\" height=\"%.0f\"/>\n",
+      width, height, width, height, View(kDarkStyle), width, height);
 }
 
 std::string SvgEnd() { return "</svg>\n"; }
 
-std::string SvgText(double x, double y, std::string_view css_class, std::string_view text) {
-  return absl::StrFormat("<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", View(css_class), x,
-                         y, Escape(text));
+std::string SvgText(double x, double y, SvgFont font, std::string_view text) {
+  return absl::StrFormat("<text %s x=\"%.1f\" y=\"%.1f\">%s</text>\n", View(Look(font)), x, y,
+                         Escape(text));
 }
 
 std::vector<double> AxisTicks(const SvgAxis& axis, int most) {
@@ -101,7 +115,7 @@ std::string SvgPanel::Render() const {
   const double bottom = box.y + box.height, right = box.x + box.width;
   const auto to_x = [&](double v) { return box.x + Place(x, v) * box.width; };
   const auto to_y = [&](double v) { return bottom - Place(y, v) * box.height; };
-  std::string svg = SvgText(box.x, box.y - 8, "title", title);
+  std::string svg = SvgText(box.x, box.y - 8, SvgFont::kTitle, title);
   for (const double tick : AxisTicks(x, 8)) {
     absl::StrAppend(&svg, Line(to_x(tick), box.y, to_x(tick), bottom),
                     Anchored(to_x(tick), bottom + 15, "middle", absl::StrFormat("%g", tick)));
@@ -110,16 +124,15 @@ std::string SvgPanel::Render() const {
     absl::StrAppend(&svg, Line(box.x, to_y(tick), right, to_y(tick)),
                     Anchored(box.x - 6, to_y(tick) + 4, "end", absl::StrFormat("%g", tick)));
   }
-  absl::StrAppendFormat(
-      &svg, "<rect class=\"frame\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", box.x,
-      box.y, box.width, box.height);
+  absl::StrAppendFormat(&svg, "<rect %s x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+                        View(kFrame), box.x, box.y, box.width, box.height);
   absl::StrAppend(&svg, Anchored((box.x + right) / 2, bottom + 31, "middle", x.label));
   absl::StrAppendFormat(&svg,
-                        "<text class=\"small\" text-anchor=\"middle\" "
+                        "<text %s text-anchor=\"middle\" "
                         "transform=\"translate(%.1f %.1f) rotate(-90)\">%s</text>\n",
-                        box.x - 40, (box.y + bottom) / 2, Escape(y.label));
+                        View(kSmall), box.x - 40, (box.y + bottom) / 2, Escape(y.label));
   for (size_t i = 0; i < series.size(); ++i) {
-    absl::StrAppendFormat(&svg, "<polyline class=\"line s%d\" points=\"", ColourOf(i));
+    absl::StrAppendFormat(&svg, "<polyline %s points=\"", LineLook(i));
     for (const auto& [px, py] : series[i].points) {
       absl::StrAppendFormat(&svg, "%.1f,%.1f ", to_x(px), to_y(py));
     }
@@ -137,9 +150,8 @@ std::string SvgPanel::Legend() const {
   for (size_t i = series.size(); i-- > 0;) {
     svg += Anchored(right, baseline, "end", series[i].name);
     const double end = right - 6.6 * static_cast<double>(series[i].name.size()) - 6;
-    absl::StrAppendFormat(
-        &svg, "<line class=\"line s%d\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
-        ColourOf(i), end - 16, baseline - 4, end, baseline - 4);
+    absl::StrAppendFormat(&svg, "<line %s x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n",
+                          LineLook(i), end - 16, baseline - 4, end, baseline - 4);
     (inside ? baseline : right) = inside ? baseline - 16 : end - 32;
   }
   return svg;

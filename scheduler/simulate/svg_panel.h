@@ -25,10 +25,12 @@ struct SvgSeries {
   std::vector<std::pair<double, double>> points;
 };
 
-// Opening of a document with the styles that panels use, its end, and a line of text in it.
+enum class SvgFont : uint8_t { kHead, kTitle, kSmall };
+
+// Opening of a document with what panels need, its end, and a line of text in it.
 std::string SvgBegin(double width, double height);
 std::string SvgEnd();
-std::string SvgText(double x, double y, std::string_view css_class, std::string_view text);
+std::string SvgText(double x, double y, SvgFont font, std::string_view text);
 
 enum class SvgLegend : uint8_t { kAbove, kInside };  // in the title's line; at the lower right
 

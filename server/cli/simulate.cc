@@ -2,22 +2,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/log/check.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/base/read_file.h"
 #include "runtime/base/status_macros.h"
-#include "scheduler/simulate/capacity_search.h"
 #include "scheduler/simulate/report_table.h"
 #include "scheduler/simulate/result_plot.h"
 #include "server/cli/commands.h"
 #include "server/cli/simulate_flags.h"
 #include "server/cli/simulate_json.h"
+#include "server/cli/simulate_plan.h"
 #include "server/cli/text_file.h"
 
 // `quire simulate`: the production scheduler on virtual time, to plan capacity before buying
@@ -26,117 +23,6 @@ namespace quire {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The traffic of the flags, at any rate.
-class Traffic {
- public:
-  static absl::StatusOr<Traffic> Of(const SimulateFlags& flags, const SimulationOptions& options) {
-    Traffic traffic;
-    if (flags.trace.empty()) {
-      ASSIGN_OR_RETURN(traffic.arrivals_, flags.Arrivals(options));
-      ASSIGN_OR_RETURN(traffic.trace_, GenerateArrivals(traffic.arrivals_));
-      traffic.generated_ = true;
-      traffic.rate_ = flags.rate;
-      if (traffic.trace_.arrivals.empty()) {
-        return absl::InvalidArgumentError("no request arrives in --duration at --rate");
-      }
-      return traffic;
-    }
-    ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(flags.trace, size_t{1} << 30));
-    absl::StatusOr<Trace> trace = ParseTrace(flags.trace, text);
-    if (!trace.ok()) return absl::FailedPreconditionError(trace.status().message());
-    traffic.trace_ = *std::move(trace);
-    const auto count = static_cast<double>(traffic.trace_.arrivals.size());
-    traffic.rate_ = count / std::max(traffic.trace_.Seconds(), 1e-3);
-    return traffic;
-  }
-
-  const Trace& trace() const { return trace_; }
-  double rate() const { return rate_; }  // requests per second
-  // Nothing beyond what can be generated, and where no request arrives: that would meet any
-  // objective.
-  std::optional<Trace> At(double rate) const {
-    if (!generated_) return AtSpeed(trace_, rate / rate_);
-    ArrivalOptions faster = arrivals_;
-    faster.rate = rate;
-    absl::StatusOr<Trace> trace = GenerateArrivals(faster);
-    if (!trace.ok() || trace->arrivals.empty()) return std::nullopt;
-    return *std::move(trace);
-  }
-
- private:
-  Trace trace_;
-  bool generated_ = false;
-  ArrivalOptions arrivals_;
-  double rate_ = 0;
-};
-
-std::string Replicas(size_t count) {
-  return absl::StrCat(count, count == 1 ? " replica" : " replicas");
-}
-
-struct Answer {
-  SimulationResult result{};
-  double rate = 0;  // simulated
-  std::optional<double> found_rate{};
-  std::optional<int32_t> found_replicas{};
-  bool missed = false;  // a search found nothing
-};
-
-class Planner {
- public:
-  Planner(const SimulateFlags& flags, const SimulationOptions& options, const CostFile& cost,
-          const Traffic& traffic)
-      : flags_(flags), options_(options), cost_(cost), traffic_(traffic) {}
-
-  Answer Go() {
-    if (flags_.find_rate) return FindRate();
-    if (flags_.find_replicas) return FindReplicas();
-    return {.result = Simulate(options_, cost_.fit.model, traffic_.trace()),
-            .rate = traffic_.rate()};
-  }
-
- private:
-  bool Passes(const SimulationResult& result, const std::string& what) const {
-    const double part = result.Attainment();
-    std::fprintf(stderr, "simulate: %s: %.2f %% of %lld requests meet the objective\n",
-                 what.c_str(), 100 * part, static_cast<long long>(result.all().arrived));
-    return part >= flags_.slo_target;
-  }
-
-  Answer FindRate() {
-    const double rate = LargestPassing(traffic_.rate(), [&](double r) {
-      const std::optional<Trace> trace = traffic_.At(r);
-      return trace.has_value() && Passes(Simulate(options_, cost_.fit.model, *trace),
-                                         absl::StrFormat("%.4g requests/s", r));
-    });
-    Answer answer{.rate = rate > 0 ? rate : traffic_.rate(), .missed = rate <= 0};
-    if (rate > 0) answer.found_rate = rate;
-    const std::optional<Trace> trace = traffic_.At(answer.rate);
-    CHECK(trace.has_value()) << "it was made before";
-    answer.result = Simulate(options_, cost_.fit.model, *trace);
-    return answer;
-  }
-
-  Answer FindReplicas() {
-    SimulationOptions options = options_;
-    const std::optional<int32_t> replicas = LeastPassing(flags_.max_replicas, [&](int32_t n) {
-      options.replicas = n;
-      return Passes(Simulate(options, cost_.fit.model, traffic_.trace()),
-                    Replicas(static_cast<size_t>(n)));
-    });
-    options.replicas = replicas.value_or(flags_.max_replicas);
-    return {.result = Simulate(options, cost_.fit.model, traffic_.trace()),
-            .rate = traffic_.rate(),
-            .found_replicas = replicas,
-            .missed = !replicas.has_value()};
-  }
-
-  const SimulateFlags& flags_;
-  const SimulationOptions& options_;
-  const CostFile& cost_;
-  const Traffic& traffic_;
-};
 
 double GoodPerSecond(const SimulationResult& result) {
   return static_cast<double>(result.all().good) / std::max(result.seconds, 1e-9);
@@ -192,6 +78,11 @@ void PrintJson(const Answer& answer, const SimulateFlags& flags, const CostFile&
                    {"attainment", answer.result.Attainment()},
                    {"goodput_per_s", GoodPerSecond(answer.result)}};
   }
+  json["idle"] = nullptr;
+  if (answer.idle.has_value()) {
+    json["idle"] = GroupsJson(answer.idle->groups)[0];
+    json["idle"]["attainment"] = answer.idle->Attainment();
+  }
   json["found_rate"] = answer.found_rate.has_value() ? Json(*answer.found_rate) : Json();
   json["found_replicas"] =
       answer.found_replicas.has_value() ? Json(*answer.found_replicas) : Json();
@@ -208,16 +99,13 @@ absl::StatusOr<int> Run(const SimulateFlags& flags) {
   if (!flags.save_trace.empty()) {
     RETURN_IF_ERROR(WriteTextFile(flags.save_trace, TraceCsv(traffic.trace())));
   }
-  const Answer answer = Planner(flags, options, cost, traffic).Go();
+  const Answer answer = PlanCapacity(flags, options, cost, traffic);
   if (!flags.plot.empty()) {
     RETURN_IF_ERROR(WriteTextFile(
         flags.plot, ResultPlot(answer.result, TrafficLine(answer, flags), CostLine(cost))));
   }
   (flags.json ? PrintJson : PrintTables)(answer, flags, cost);
-  if (!answer.missed) return kExitOk;
-  return Fail(kExitFailed, flags.find_rate
-                               ? "no rate down to a thousandth of the given one meets --slo"
-                               : "--max-replicas do not meet --slo");
+  return answer.missed.empty() ? kExitOk : Fail(kExitFailed, answer.missed);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "runtime/base/absl_view.h"
 #include "runtime/base/status_macros.h"
 #include "scheduler/simulate/text_parse.h"
+#include "server/config/quantity.h"
 
 namespace quire {
 namespace {
@@ -129,8 +130,8 @@ void SimulateFlags::AddServers(CLI::App& app) {
   app.add_option("--replicas", replicas, "servers [1]")->check(CLI::Range(1, 4096));
   app.add_option("--routing", routing, "round-robin, least-loaded or prefix [least-loaded]")
       ->check(CLI::IsMember({"round-robin", "least-loaded", "prefix"}));
-  app.add_option("--kv-cache-bytes", kv_cache_bytes, "KV cache of each server [2 GiB]")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 46));
+  app.add_option("--kv-cache-bytes", kv_cache_bytes,
+                 "KV cache of each server: bytes, or with KiB, MiB, GiB [2GiB]");
   app.add_option("--max-context", max_context, "context in tokens [the model's]")
       ->check(CLI::Range(0, 1 << 24));
   app.add_option("--step-tokens", scheduler.step_tokens, "token budget of a step [128]")
@@ -214,10 +215,12 @@ absl::StatusOr<SimulationOptions> SimulateFlags::Options(const CostFile& cost_fi
   s.target_itl_ns = target_itl_ms * 1'000'000;
   s.prefix_cache = prefix_cache == "on";
   s.max_queue_ns = max_queue_ms * 1'000'000;
-  const int64_t blocks = kv_cache_bytes / cost_file.kv_block_bytes;
+  const std::optional<int64_t> bytes = ParseBytes(kv_cache_bytes);
+  const int64_t blocks = bytes.value_or(0) / cost_file.kv_block_bytes;
   if (blocks < 1 || blocks > (1 << 24)) {
-    return Bad("--kv-cache-bytes: ", kv_cache_bytes, " are ", blocks, " blocks of ",
-               cost_file.kv_block_bytes, " bytes, wanted 1..", 1 << 24);
+    return Bad("--kv-cache-bytes: got '", kv_cache_bytes,
+               "', wanted bytes, or with KiB, MiB, GiB, ", "of 1..", 1 << 24, " blocks of ",
+               cost_file.kv_block_bytes, " bytes each");
   }
   options.replica.num_blocks = static_cast<int32_t>(blocks);
   if (s.context_tokens < 2) return Bad("--max-context: wanted 2 or more");

@@ -30,7 +30,7 @@ struct SimulateFlags {
   // Servers.
   int32_t replicas = 1, max_replicas = 256;
   std::string routing = "least-loaded";
-  int64_t kv_cache_bytes = int64_t{2} << 30;
+  std::string kv_cache_bytes = "2GiB";
   int32_t max_context = 0;
   SchedulerOptions scheduler;
   int64_t max_queue_ms = 120'000;

@@ -1,8 +1,6 @@
 #include "server/config/settings.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -10,41 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "server/config/quantity.h"
 
 namespace quire {
 namespace {
 
 using Values = std::vector<std::string>;
-
-std::optional<int64_t> ParseInteger(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// An integer with a unit behind it, of the given ones; no unit means times 1.
-template <size_t N>
-std::optional<int64_t> ParseWithUnit(
-    std::string_view text, const std::array<std::pair<std::string_view, int64_t>, N>& units) {
-  int64_t factor = 1;
-  for (const auto& [unit, size] : units) {
-    if (text.size() > unit.size() && text.ends_with(unit)) {
-      factor = size;
-      text.remove_suffix(unit.size());
-      break;
-    }
-  }
-  const std::optional<int64_t> value = ParseInteger(text);
-  int64_t product = 0;
-  if (!value.has_value() || __builtin_mul_overflow(*value, factor, &product)) return std::nullopt;
-  return product;
-}
-
-constexpr std::array<std::pair<std::string_view, int64_t>, 3> kByteUnits = {
-    {{"KiB", int64_t{1} << 10}, {"MiB", int64_t{1} << 20}, {"GiB", int64_t{1} << 30}}};
-constexpr std::array<std::pair<std::string_view, int64_t>, 3> kTimeUnits = {
-    {{"ms", 1}, {"s", 1000}, {"m", 60'000}}};
 
 template <typename T>
 Setting Integer(std::string name, T ServerConfig::* field, int64_t low, int64_t high,
@@ -68,7 +37,7 @@ Setting Bytes(std::string name, T ServerConfig::* field, int64_t low, int64_t hi
   Setting s = Integer(std::move(name), field, low, high, std::move(help));
   s.wanted = absl::StrCat("bytes ", low, "..", high, ", or with KiB, MiB, GiB");
   s.set = [field, low, high](ServerConfig& config, const Values& values) {
-    const std::optional<int64_t> value = ParseWithUnit(values[0], kByteUnits);
+    const std::optional<int64_t> value = ParseBytes(values[0]);
     if (!(value.has_value() && *value >= low && *value <= high)) return false;
     config.*field = static_cast<T>(*value);
     return true;
@@ -82,9 +51,7 @@ Setting Seconds(std::string name, absl::Duration ServerConfig::* field, int64_t 
             .wanted = absl::StrCat("seconds 0..", high_s, ", or with ms, s, m"),
             .help = std::move(help)};
   s.set = [field, high_s](ServerConfig& config, const Values& values) {
-    const std::string& text = values[0];
-    const bool bare = !text.empty() && text.back() >= '0' && text.back() <= '9';
-    const std::optional<int64_t> ms = ParseWithUnit(bare ? text + "s" : text, kTimeUnits);
+    const std::optional<int64_t> ms = ParseMillis(values[0]);
     if (!(ms.has_value() && *ms >= 0 && *ms <= high_s * 1000)) return false;
     config.*field = absl::Milliseconds(*ms);
     return true;

@@ -51,12 +51,14 @@ TEST(RequestBook, KeepsLatenciesAndCountsByTenant) {
   EXPECT_EQ(a.name, "a");
   EXPECT_EQ(a.completed, 1);
   EXPECT_EQ(a.expired, 1);
-  EXPECT_EQ(a.prompt_tokens, 50);
+  EXPECT_EQ(a.prompt_tokens, 10) << "once, when its first token is there";
   EXPECT_EQ(a.output_tokens, 3);
   EXPECT_NEAR(a.ttft.Max(), 0.050, 1e-9);
   EXPECT_EQ(a.itl.count(), 2);
   EXPECT_NEAR(a.itl.Max(), 0.030, 1e-9);
   EXPECT_NEAR(a.e2e.Max(), 0.100, 1e-9);
+  EXPECT_EQ(b.prompt_tokens, 20) << "a refused prompt is not served";
+  EXPECT_EQ(all.prompt_tokens, 30);
   EXPECT_EQ(b.rejected, 1);
   EXPECT_EQ(b.expired, 1);
   EXPECT_EQ(b.e2e.count(), 0);

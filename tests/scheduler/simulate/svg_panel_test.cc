@@ -47,6 +47,31 @@ TEST(SvgPanel, NamesItsLinesIfThereAreSeveral) {
   EXPECT_THAT(panel.Render(), HasSubstr(">two<"));
 }
 
+TEST(SvgPanel, NeedsNoStyleSheet) {
+  SvgPanel panel = Panel();
+  panel.series.push_back({.name = "two", .points = {{1, 1}}});
+  const std::string svg =
+      SvgBegin(10, 10) + SvgText(1, 2, SvgFont::kHead, "head") + panel.Render() + SvgEnd();
+  EXPECT_THAT(svg, HasSubstr("font-family="));
+  int elements = 0;
+  for (const std::string_view kind : {"<text ", "<rect ", "<line ", "<polyline "}) {
+    for (size_t at = svg.find(kind); at != std::string::npos; at = svg.find(kind, at + 1)) {
+      const std::string element = svg.substr(at, svg.find('>', at) - at);
+      ++elements;
+      if (kind != "<line ") {
+        EXPECT_THAT(element, HasSubstr(" fill=\"")) << element;
+      }
+      if (kind == "<line " || kind == "<polyline ") {
+        EXPECT_THAT(element, HasSubstr(" stroke=\"#")) << element;
+      }
+      if (kind == "<text ") {
+        EXPECT_THAT(element, HasSubstr(" font-size=\"")) << element;
+      }
+    }
+  }
+  EXPECT_GT(elements, 20);
+}
+
 TEST(SvgBegin, HasStylesForDarkBackgrounds) {
   EXPECT_THAT(SvgBegin(10, 10), HasSubstr("prefers-color-scheme: dark"));
 }

@@ -44,6 +44,11 @@ for curve in curves:
     assert len(points) > 10 and all(0 <= x <= width and 0 <= y <= height for x, y in points), curve.attrib
     assert all(a[0] <= b[0] for a, b in zip(points, points[1:])), 'a curve runs backwards'
 
+for element in svg.iter():  # what a viewer that knows no style sheets shows
+    kind = element.tag.removeprefix(tag)
+    assert kind not in ('text', 'rect', 'polyline') or element.get('fill'), element.attrib
+    assert kind not in ('line', 'polyline') or element.get('stroke'), element.attrib
+
 # The committed trace is what its script makes.
 made = work / 'made.csv'
 subprocess.run([folder / 'make_trace.sh', quire, made], check=True, stdout=subprocess.DEVNULL)
@@ -71,6 +76,14 @@ for routing in ('round-robin', 'least-loaded', 'prefix'):
 assert result('--rate', 2, '--duration', 20)['rate'] == 2
 assert result('--rate', 2, '--duration', 20, '--seed', 1)['all'] != result('--rate', 2, '--duration', 20, '--seed', 2)['all']
 
+# Sizes have the units of serve; prompts that are refused are not served.
+small = result('--trace', trace, '--kv-cache-bytes', '64MiB')
+assert small == result('--trace', trace, '--kv-cache-bytes', 64 << 20) and small['kv_blocks'] < one['kv_blocks'], small
+assert one == result('--trace', trace, '--kv-cache-bytes', '2GiB')
+full = result('--rate', 50, '--duration', 20, '--prompt-tokens', 100, '--max-waiting', 4)
+assert full['all']['rejected'] > 0, full['all']
+assert full['all']['prompt_tokens'] == 100 * full['all']['completed'], full['all']
+
 # Capacity: what is found meets the objective, a little more does not.
 slo = ['--slo', 'ttft=2s,itl=200ms', '--slo-target', '0.95']
 traffic = ['--duration', 60, '--prompt-tokens', '64..256', '--output-tokens', '20..60']
@@ -84,6 +97,23 @@ replicas = many['found_replicas']
 assert replicas > 1 and many['slo']['attainment'] >= 0.95, many
 assert result('--rate', rate * 3, *traffic, *slo, '--replicas', replicas - 1)['slo']['attainment'] < 0.95
 result('--rate', rate * 3, *traffic, *slo, '--find-replicas', '--max-replicas', 1, code=1)
+
+# What an idle server cannot keep is said before any search, with what it gives.
+traffic = ['--cost', cost, '--rate', 0.5, '--duration', 300, '--output-tokens', 4, '--prompt-tokens']
+for search in ('--find-rate', '--find-replicas'):
+    done = run(*traffic, '8..8000', '--slo', 'ttft=300ms,e2e=99s', '--slo-target', 0.95, search, '--json', code=1)
+    idle = json.loads(done.stdout)['idle']
+    assert 0 < idle['attainment'] < 0.95 and idle['requests'] == idle['completed'], idle
+    assert json.loads(done.stdout)[search[2:].replace('find-', 'found_')] is None
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith('quire: even an idle server misses --slo: of '), last
+    for words in (f"{100 * idle['attainment']:.2f} % meet ttft=300ms,e2e=99s, wanted 95 %", '; time to first token p95 ',
+                  '; end to end p95 '):
+        assert words in last, (words, last)
+    assert 'requests/s:' not in done.stderr and 'replica' not in done.stderr, done.stderr
+lone = json.loads(run(*traffic, 64, '--slo', 'ttft=2s', '--find-rate', '--json').stdout)
+assert lone['idle']['attainment'] == 1 and lone['idle']['ttft_ms']['max'] < 2000, lone['idle']
+assert result('--rate', 1)['idle'] is None
 for traffic in (['--trace', trace], ['--rate', 1, '--duration', 60]):  # a rate at which nothing arrives is no answer
     nothing = result(*traffic, '--slo', 'ttft=0.001ms', '--find-rate', code=1)
     assert nothing['found_rate'] is None and nothing['all']['requests'] > 0, nothing
@@ -99,7 +129,9 @@ for flags, word in ((['--rate', 1, '--trace', trace], '--trace'), ([], '--trace'
                     (['--rate', 1, '--slo', 'ttft=fast'], '--slo'), (['--rate', 1, '--slo', 'x=1s'], '--slo'),
                     (['--rate', 1, '--tenants', 'a=0'], '--tenants'), (['--rate', 1, '--tenants', 'a=1,a=2'], '--tenants'),
                     (['--rate', 1, '--prompt-tokens', 'long'], '--prompt-tokens'), (['--rate', 1e6], 'more than'),
-                    (['--rate', 1, '--kv-cache-bytes', 5], '--kv-cache-bytes'), (['--rate', 1, '--routing', 'far'], 'routing')):
+                    (['--rate', 1, '--kv-cache-bytes', 5], '--kv-cache-bytes'),
+                    (['--rate', 1, '--kv-cache-bytes', '2GB'], "got '2GB', wanted bytes, or with KiB, MiB, GiB"),
+                    (['--rate', 1, '--routing', 'far'], 'routing')):
     done = run('--cost', cost, *flags, code=78 if word == 'more than' else 64)
     assert word in done.stderr, (flags, done.stderr)
 assert run('--help').stdout.startswith('Predicts latency')
