@@ -66,15 +66,22 @@ void RequestLog::Write(const RequestRecord& record) {
   waiting_.push_back(std::move(line));
 }
 
+bool RequestLog::Flush(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(this, &RequestLog::Idle), timeout);
+}
+
 void RequestLog::Loop() {
   while (true) {
     std::string line;
     {
       absl::MutexLock lock(&mutex_);
+      writing_ = false;
       mutex_.Await(absl::Condition(this, &RequestLog::HasWork));
       if (waiting_.empty()) return;
       line = std::move(waiting_.front());
       waiting_.pop_front();
+      writing_ = true;
     }
     if (!Put(line)) return;
   }

@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/delivery/request_record.h"
 
 namespace quire {
@@ -26,6 +27,8 @@ class RequestLog {
   ~RequestLog();                  // writes what waits and can be written at once
 
   void Write(const RequestRecord& record);
+  // Waits until what was written is out. False: not within `timeout`.
+  bool Flush(absl::Duration timeout);
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
@@ -36,12 +39,14 @@ class RequestLog {
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !waiting_.empty();
   }
+  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_ && waiting_.empty(); }
 
   const int fd_;
   const bool json_;
   std::atomic<uint64_t> dropped_{0};
   absl::Mutex mutex_;
   std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // a line is between the queue and the descriptor
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

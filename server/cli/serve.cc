@@ -75,11 +75,13 @@ int Serve(const ServerConfig& config) {
   while (!signals.Wait(kPulseMillis)) {
     if ((*service)->CheckPulse()) continue;
     std::fprintf(stderr, "quire: the engine has work and makes no step; ending\n");
+    (*service)->EndAtOnce();
     std::abort();
   }
   std::fprintf(stderr, "quire: draining; a second signal ends at once\n");
-  signals.ExitAtOnce(kExitInterrupted);
+  signals.ExitAtOnce(kExitInterrupted, [&service] { (*service)->EndAtOnce(); });
   (*service)->Drain();
+  signals.ExitAtOnce(kExitInterrupted);  // all lines are out, and the service goes away
   service->reset();
   std::fprintf(stderr, "quire: drained\n");
   return kExitOk;

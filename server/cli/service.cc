@@ -59,6 +59,8 @@ namespace {
 
 constexpr absl::Duration kFlushGrace = absl::Seconds(5);  // for clients to read their last message
 
+constexpr absl::Duration kLastWords = absl::Seconds(1);  // for the log to take what it is given
+
 uint64_t RandomNumber() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
@@ -190,6 +192,14 @@ void Service::Drain() {
   state_->rpc->health().SetState(ServerState::kDraining);
   absl::SleepFor(state_->config.drain_delay);
   state_->Stop(state_->config.drain_timeout, kFlushGrace);
+  if (state_->log != nullptr) state_->log->Flush(kLastWords);
+}
+
+void Service::EndAtOnce() {
+  State& s = *state_;
+  s.intake->StartDraining();
+  s.delivery->EndAll(kLastWords);
+  if (s.log != nullptr) s.log->Flush(kLastWords);
 }
 
 bool Service::CheckPulse() {

@@ -28,6 +28,9 @@ class Service {
   // NOT_SERVING at once, new requests for `drain_delay` more, then running ones finish within
   // `drain_timeout`.
   void Drain();
+  // For an exit that does not wait: ends what is live and writes its lines of the log, within some
+  // seconds. After Load; any thread, also during Drain.
+  void EndAtOnce();
 
   // Judges the age of the engine's pulse and sets the health. Call about once a second.
   // False: the engine is given up for dead.

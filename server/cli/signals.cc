@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <ctime>
+#include <utility>
 
 namespace quire {
 namespace {
@@ -33,9 +34,10 @@ StopSignals::~StopSignals() {
   thread_.join();
 }
 
-void StopSignals::ExitAtOnce(int code) {
+void StopSignals::ExitAtOnce(int code, std::function<void()> last_words) {
   const std::lock_guard lock(mutex_);
   exit_code_ = code;
+  last_words_ = std::move(last_words);
 }
 
 void StopSignals::Keep() {
@@ -53,7 +55,10 @@ void StopSignals::Loop() {
   while (!stopping_) {
     if (sigtimedwait(&set, nullptr, &kPoll) < 0) continue;
     const std::lock_guard lock(mutex_);
-    if (exit_code_ >= 0) _exit(exit_code_);
+    if (exit_code_ >= 0) {
+      if (last_words_) last_words_();
+      _exit(exit_code_);
+    }
     signalled_ = true;
     came_.notify_all();
   }

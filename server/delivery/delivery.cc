@@ -40,15 +40,13 @@ void Delivery::Stop() {
   while (RunOnce()) {
   }
   TakeOpened();
-  const MonotonicTime now = links_.clock->Now();
-  for (auto& [id, stream] : streams_) {
-    stream->Fail(FinishReason::kShutdown, now);
-    flush_due_ = stream->TakeWrote() || flush_due_;
-  }
+  FailAll();
   streams_.clear();
   stats_.open = stats_.paused = 0;
   stats_.buffered_bytes = 0;
   Publish();
+  absl::MutexLock lock(&mutex_);
+  ending_ = Ending::kDone;
 }
 
 void Delivery::Loop() {
@@ -63,41 +61,69 @@ void Delivery::Open(StreamSpec spec, std::shared_ptr<ResponseSink> sink) {
   opened_.push_back(std::move(stream));
 }
 
-void Delivery::Discard(RequestId id) {
+bool Delivery::Discard(RequestId id) {
   std::unique_ptr<Stream> dropped;  // its sink may do work when it goes: outside the lock
   absl::MutexLock lock(&mutex_);
   const auto it =
       std::ranges::find_if(opened_, [id](const auto& stream) { return stream->id() == id; });
   if (it == opened_.end()) {  // the thread has it already
+    if (ending_ >= Ending::kBegun) return false;
     discarded_.push_back(id);
     links_.events->Wake();
-    return;
+    return true;
   }
   dropped = std::move(*it);
   opened_.erase(it);
+  return true;
 }
 
-void Delivery::TakeOpened() {
+bool Delivery::EndAll(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  if (ending_ == Ending::kNone) ending_ = Ending::kAsked;
+  links_.events->Wake();
+  const auto done = [this]()
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ending_ == Ending::kDone; };
+  return mutex_.AwaitWithTimeout(absl::Condition(&done), timeout);
+}
+
+bool Delivery::TakeOpened() {
   std::vector<std::unique_ptr<Stream>> opened;
   std::vector<RequestId> discarded;
+  bool ending = false;
   {
     absl::MutexLock lock(&mutex_);
     opened.swap(opened_);
     discarded.swap(discarded_);
+    if (ending_ == Ending::kAsked) ending_ = Ending::kBegun;
+    ending = ending_ != Ending::kNone;
   }
   for (std::unique_ptr<Stream>& stream : opened) {
     const RequestId id = stream->id();
     streams_.insert_or_assign(id, std::move(stream));
   }
   for (const RequestId id : discarded) streams_.erase(id);
+  return ending;
+}
+
+void Delivery::FailAll() {
+  const MonotonicTime now = links_.clock->Now();
+  for (auto& [id, stream] : streams_) {
+    stream->Fail(FinishReason::kShutdown, now);
+    flush_due_ = stream->TakeWrote() || flush_due_;
+  }
 }
 
 bool Delivery::RunOnce(absl::Duration timeout) {
   const bool news = links_.events->Take(batch_, timeout);
-  TakeOpened();  // after Take: a stream is opened before its first event exists
+  const bool ending = TakeOpened();  // after Take: a stream is opened before its first event exists
   if (news) Apply(batch_);
+  if (ending) FailAll();
   CheckReaders();
   Publish();
+  if (ending) {
+    absl::MutexLock lock(&mutex_);
+    ending_ = Ending::kDone;
+  }
   return news;
 }
 

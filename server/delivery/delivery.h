@@ -75,8 +75,12 @@ class Delivery {
 
   // Before Intake::Submit of the same id.
   void Open(StreamSpec spec, std::shared_ptr<ResponseSink> sink);
-  // After Submit failed: forgets the stream; no call reaches its sink.
-  void Discard(RequestId id);
+  // After Submit failed: forgets the stream; no call reaches its sink. False: EndAll came first.
+  bool Discard(RequestId id);
+
+  // Ends every stream at once with UNAVAILABLE SHUTDOWN, also those that are opened later, for an
+  // exit that waits for nobody. False: not done within `timeout`. Any thread.
+  bool EndAll(absl::Duration timeout);
 
   StreamStats Stats() const { return published_.Load(); }
   // One batch on the calling thread, for tests and tools without the thread. False: nothing came in
@@ -85,7 +89,8 @@ class Delivery {
 
  private:
   void Loop();
-  void TakeOpened();
+  bool TakeOpened();  // true: EndAll was called
+  void FailAll();
   void Apply(EventBatch& batch);
   void Settle(Stream& stream);  // after a change: aborts compute, forgets what has ended
   void CheckReaders();
@@ -96,6 +101,8 @@ class Delivery {
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<Stream>> opened_ ABSL_GUARDED_BY(mutex_);
   std::vector<RequestId> discarded_ ABSL_GUARDED_BY(mutex_);
+  enum class Ending : uint8_t { kNone, kAsked, kBegun, kDone };
+  Ending ending_ ABSL_GUARDED_BY(mutex_) = Ending::kNone;
   // Delivery thread only, from here on.
   absl::flat_hash_map<RequestId, std::unique_ptr<Stream>> streams_;
   EventBatch batch_;

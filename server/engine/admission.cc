@@ -55,9 +55,12 @@ int64_t LeastTokens(const PromptSource& prompt) {
 absl::Status Admission::Full(Room room) const {
   const bool sequences = room == Room::kNoSequences;
   const int64_t limit = sequences ? inbox_->limits().sequences : inbox_->limits().waiting_tokens;
-  const char* what = sequences ? "sequences" : "prompt tokens that wait";
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   absl::StrCat("the queue is full; the limit is ", limit, " ", what),
+  const std::string what =
+      sequences ? absl::StrCat("the server is full: at most ", limit,
+                               " sequences run or wait (max_running ", options_.max_running,
+                               " + max_waiting ", limit - options_.max_running, ")")
+                : absl::StrCat("the queue is full: at most ", limit, " prompt tokens wait");
+  return MakeError(absl::StatusCode::kResourceExhausted, what,
                    {.reason = sequences ? "QUEUE_FULL" : "QUEUE_TOKENS_FULL",
                     .metadata = {{"limit", absl::StrCat(limit)}},
                     .violations = {},

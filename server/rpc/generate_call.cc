@@ -94,9 +94,8 @@ absl::StatusOr<Accepted> Accept(RpcCore& core, Poller& poller, const CallContext
   out.sink = std::make_shared<GenerateSink>(poller);
   backend->delivery->Open(SpecOf(*valid, out.name), out.sink);
   if (absl::Status refused = backend->intake->Submit(*std::move(valid)); !refused.ok()) {
-    backend->delivery->Discard(out.id);
     core.live.Remove(out.name);
-    LogRefused(*backend, out.name, refused);
+    if (backend->delivery->Discard(out.id)) LogRefused(*backend, out.name, refused);
     return refused;
   }
   return out;

@@ -1,4 +1,5 @@
 """The real process with the real model, driven by Python's gRPC, the command line and signals."""
+import json
 import os
 import re
 import shutil
@@ -175,6 +176,30 @@ class Signals(unittest.TestCase):
             server.wait_for("draining")
             server.process.send_signal(signal.SIGTERM)
             self.assertEqual(server.process.wait(10), 130)
+
+    def test_second_signal_logs_each_live_request_once(self):
+        with Server("--max-running", "2") as server:
+            calls = []
+            for i in range(4):  # two run, two wait
+                request = chat("A long story.", max_tokens=4000, ignore_eos=True)
+                request.request_id = f"job-{i}"
+                calls.append(server.generate(request))
+                if i < 2:
+                    next(calls[i])
+            deadline = time.monotonic() + 60
+            while server.load().waiting < 2 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            self.assertEqual(server.load().waiting, 2)
+            server.process.send_signal(signal.SIGTERM)
+            server.wait_for("draining")
+            server.process.send_signal(signal.SIGINT)
+            self.assertEqual(server.process.wait(10), 130)
+            lines = [json.loads(line) for line in server.log().splitlines() if line.startswith('{"event":"request"')]
+            self.assertEqual(sorted(line["request_id"] for line in lines), [f"job-{i}" for i in range(4)])
+            for line in lines:
+                running = line["request_id"] in ("job-0", "job-1")
+                self.assertEqual((line["code"], line["reason"]), ("UNAVAILABLE", "SHUTDOWN" if running else "DRAINING"))
+                self.assertEqual(line["completion_tokens"] > 0, running, line)
 
     def test_sigterm_while_loading_exits_0(self):
         with Server(wait=False) as server:

@@ -140,6 +140,8 @@ TEST(StatusTable, FullQueueSaysWhenToComeBack) {
   while (server.inbox().live() < 2) absl::SleepFor(absl::Milliseconds(2));
   const Reply reply = server.Generate(MakeGenerate("too much", 2));
   Expect(reply.status, absl::StatusCode::kResourceExhausted, "QUEUE_FULL");
+  EXPECT_THAT(std::string(reply.status.message()),
+              testing::HasSubstr("2 sequences run or wait (max_running 1 + max_waiting 1)"));
   EXPECT_GE(GetErrorInfo(reply.status).retry_delay_ms, 50);
   ASSERT_EQ(reply.trailers.count("grpc-retry-pushback-ms"), 1u);
   EXPECT_EQ(reply.trailers.find("grpc-retry-pushback-ms")->second,

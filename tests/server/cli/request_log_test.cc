@@ -1,6 +1,7 @@
 #include "server/cli/request_log.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -87,6 +88,18 @@ TEST(RequestLog, WritesLinesInOrder) {
   const std::string wanted = JsonLine(first) + JsonLine(second);
   EXPECT_EQ(pipe.Read(wanted.size()), wanted);
   EXPECT_EQ(log.dropped(), 0u);
+}
+
+TEST(RequestLog, FlushWaitsForTheLinesButNotForAReader) {
+  Pipe pipe;
+  RequestLog log(pipe.in(), true);
+  log.Write(Record());
+  ASSERT_TRUE(log.Flush(absl::Seconds(20)));
+  int size = 0;
+  ASSERT_EQ(ioctl(pipe.in(), FIONREAD, &size), 0);
+  EXPECT_EQ(static_cast<size_t>(size), JsonLine(Record()).size());
+  for (int i = 0; i < 1000; ++i) log.Write(Record());  // more than the pipe holds
+  EXPECT_FALSE(log.Flush(absl::Milliseconds(1)));
 }
 
 TEST(RequestLog, DropsAndCountsWhatNobodyReadsAndEndsNevertheless) {

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
 #include "tests/server/delivery/delivery_fixture.h"
 
 namespace quire {
@@ -169,6 +174,42 @@ TEST(Delivery, StopEndsWhatIsLeftWithShutdown) {
   EXPECT_EQ(GetErrorInfo(sink->ends()[0]).reason, "SHUTDOWN");
   ASSERT_EQ(unsent->ends().size(), 1u);
   EXPECT_EQ(GetErrorInfo(unsent->ends()[0]).reason, "DRAINING");
+}
+
+TEST(Delivery, EndAllEndsAndLogsEachStreamOnceWithoutWaitingForTheEngine) {
+  std::mutex mutex;
+  std::vector<RequestRecord> lines;
+  DeliveryFixture f({.log = [&](const RequestRecord& record) {
+    const std::lock_guard lock(mutex);
+    lines.push_back(record);
+  }});
+  const auto running = f.Open(1, {.name = "running", .tenant = "t"});
+  const auto queued = f.Open(2, {.name = "queued"});
+  f.Prepare(1);
+  f.Say(1, "ab");
+  f.delivery.Start();
+  EXPECT_TRUE(f.delivery.EndAll(absl::Seconds(20)));
+  EXPECT_EQ(running->ends().size(), 1u);
+  EXPECT_EQ(queued->ends().size(), 1u);
+  EXPECT_FALSE(f.delivery.Discard(RequestId{2})) << "it has its line already";
+
+  const auto late = f.Open(3, {.name = "late"});  // a call that came in meanwhile
+  f.delivery.Stop();
+  EXPECT_EQ(late->ends().size(), 1u);
+  EXPECT_TRUE(f.delivery.EndAll(absl::ZeroDuration())) << "nothing is left to do";
+  std::map<std::string, std::string> reasons;
+  for (const RequestRecord& line : lines) {
+    EXPECT_EQ(line.code, absl::StatusCode::kUnavailable);
+    EXPECT_TRUE(reasons.emplace(line.request_id, line.reason).second) << "one line each";
+  }
+  EXPECT_THAT(reasons, ElementsAre(Pair("late", "DRAINING"), Pair("queued", "DRAINING"),
+                                   Pair("running", "SHUTDOWN")));
+}
+
+TEST(Delivery, EndAllGivesUpOnAThreadThatDoesNotRun) {
+  DeliveryFixture f;
+  f.Open(1);
+  EXPECT_FALSE(f.delivery.EndAll(absl::Milliseconds(1)));
 }
 
 TEST(Delivery, ASlowReaderIsPausedAndResumedAtHalf) {

@@ -142,11 +142,16 @@ TEST_F(AdmissionTest, RefusesAtOnceWhenThereIsNoRoom) {
   ASSERT_TRUE(admission_.Enter(request).ok());
   request.id = NextRequestId();
   request.num_sequences = 3;
-  const ErrorInfo sequences = GetErrorInfo(admission_.Enter(request));
+  const absl::Status full = admission_.Enter(request);
+  EXPECT_EQ(full.message(),
+            "the server is full: at most 10 sequences run or wait (max_running 4 + max_waiting 6)");
+  const ErrorInfo sequences = GetErrorInfo(full);
   EXPECT_EQ(sequences.reason, "QUEUE_FULL");
   EXPECT_THAT(sequences.metadata, Contains(Pair("limit", "10")));
   EXPECT_GE(sequences.retry_delay_ms, 50);
-  const ErrorInfo tokens = GetErrorInfo(admission_.Enter(Ask(4991, 60'000)));
+  const absl::Status long_queue = admission_.Enter(Ask(4991, 60'000));
+  EXPECT_EQ(long_queue.message(), "the queue is full: at most 5000 prompt tokens wait");
+  const ErrorInfo tokens = GetErrorInfo(long_queue);
   EXPECT_EQ(tokens.reason, "QUEUE_TOKENS_FULL");
   EXPECT_THAT(tokens.metadata, Contains(Pair("limit", "5000")));
   EXPECT_EQ(inbox_.live(), 1);
