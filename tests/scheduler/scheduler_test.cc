@@ -146,7 +146,7 @@ TEST(Scheduler, CountsWhatRunningSequencesHaveLeftToComputeBeforeTheyDraw) {
   driver.Step();
   EXPECT_EQ(scheduler.Stats().prompt_backlog, 300 - 64) << "of the second; the first is paused";
   scheduler.SetPaused(RequestId{1}, false);
-  EXPECT_EQ(driver.Step(), "64 tokens\n1.0: 64 + 64, blocks 0 1\n");
+  EXPECT_EQ(driver.Step(), "64 tokens\n1.0: 64 + 64, blocks 0 2\n");
   EXPECT_EQ(scheduler.Stats().prompt_backlog, 300 - 128 + 300 - 64)
       << "the second has no part in this step";
   while (scheduler.Stats().sequences_finished == 0) driver.Step();
