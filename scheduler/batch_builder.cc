@@ -17,8 +17,9 @@ BatchBuilder::BatchBuilder(const RunnerLimits& limits) : limits_(limits) {
   tokens_.reserve(rows);
   positions_.reserve(rows);
   slots_.reserve(rows);
-  // Tables that share blocks can be longer in sum than the pool; they grow the vector once.
-  block_ids_.reserve(static_cast<size_t>(limits.num_blocks) + seqs);
+  // Tables that share blocks, or whose windows have passed some, can be longer in sum than the
+  // pool.
+  block_ids_.reserve(seqs * static_cast<size_t>(BlocksFor(limits.context_tokens)));
   seqs_.reserve(seqs);
   copies_.reserve(seqs);
   specs_.reserve(static_cast<size_t>(limits.max_logits_rows));

@@ -22,10 +22,10 @@ constexpr int32_t kMaxDeferrals = 64;
 BlockPlanner::BlockPlanner(const BlockPlannerOptions& options, BlockPool& pool, PrefixCache& cache,
                            WaitingQueue& waiting, RunningSet& running)
     : options_(options), pool_(pool), cache_(cache), waiting_(waiting), running_(running) {
-  victims_.reserve(static_cast<size_t>(pool.total()));
+  victims_.reserve(options.max_live);
   leaving_.resize(static_cast<size_t>(pool.total()));
-  preempted_.reserve(static_cast<size_t>(pool.total()));  // each victim holds a block
-  copies_.reserve(static_cast<size_t>(pool.total()));     // each makes one
+  preempted_.reserve(options.max_live);
+  copies_.reserve(static_cast<size_t>(options.max_running));  // each makes at most one
 }
 
 void BlockPlanner::Clear() {

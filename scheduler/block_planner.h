@@ -25,6 +25,7 @@ enum class PreemptCause : uint8_t { kBlocks, kPriority, kPaused };
 
 struct BlockPlannerOptions {
   int32_t max_running = 0;      // active sequences, >= 1
+  size_t max_live = 0;          // sequences that wait or hold blocks
   int32_t max_preemptions = 0;  // of a sequence that could run; then it is pinned
 };
 

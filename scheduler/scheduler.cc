@@ -50,9 +50,12 @@ absl::Status QueueFull(const char* reason, const char* what, int64_t waiting, in
       {.reason = reason, .metadata = {}, .violations = {}});
 }
 
-// Every running sequence holds a block, and may be preempted.
-size_t MostWaiting(const SchedulerOptions& options, int32_t num_blocks) {
-  return static_cast<size_t>(options.max_waiting) + static_cast<size_t>(num_blocks);
+// Sequences at once, for which storage is made at start: those that wait for their first step, run,
+// or are paused with their blocks. Outputs of paused requests that share all their blocks could be
+// more; the inbox bounds all that live by max_waiting alone.
+size_t MostLive(const SchedulerOptions& options, int32_t num_blocks) {
+  return static_cast<size_t>(options.max_waiting) + static_cast<size_t>(options.max_running) +
+         static_cast<size_t>(num_blocks);
 }
 
 void DescribeEnd(const Sequence& sequence, TokenEvent& event) {
@@ -69,12 +72,12 @@ Scheduler::State::State(const SchedulerOptions& options, int32_t num_blocks)
       cache(pool, {.on = options.prefix_cache,
                    .context_tokens = options.context_tokens,
                    .index = {.seed = options.cache_seed, .hash_bits = options.cache_hash_bits}}),
-      waiting(MostWaiting(options, num_blocks)),
-      running(static_cast<size_t>(num_blocks)),  // each holds a block
+      waiting(MostLive(options, num_blocks)),
+      running(MostLive(options, num_blocks)),
       pacer({.step_tokens = options.step_tokens, .target_itl_ns = options.target_itl_ns}),
       shares(options.queue.tenant_weights),
       planner({.max_running = options.max_running,
-               .max_waiting = MostWaiting(options, num_blocks),
+               .max_live = MostLive(options, num_blocks),
                .queue = options.queue},
               {.pool = pool,
                .cache = cache,
@@ -86,7 +89,7 @@ Scheduler::State::State(const SchedulerOptions& options, int32_t num_blocks)
   CHECK_GE(options.max_running, 1);
   CHECK(options.queue.ageing_ns >= 0 && options.queue.max_bypasses >= 0 &&
         options.queue.max_preemptions >= 0);
-  const size_t most = MostWaiting(options, num_blocks);
+  const size_t most = MostLive(options, num_blocks);
   ended.reserve(most);
   retired.reserve(most);
 }

@@ -48,20 +48,21 @@ StepPlanner::StepPlanner(const PlannerOptions& options, const PlannerLinks& link
       running_(links.running),
       pacer_(links.pacer),
       shares_(links.shares),
-      blocks_(
-          {.max_running = options.max_running, .max_preemptions = options.queue.max_preemptions},
-          links.pool, links.cache, links.waiting, links.running),
-      order_(options_.queue, links.shares, options.max_waiting) {
+      blocks_({.max_running = options.max_running,
+               .max_live = options.max_live,
+               .max_preemptions = options.queue.max_preemptions},
+              links.pool, links.cache, links.waiting, links.running),
+      order_(options_.queue, links.shares, options.max_live) {
   const auto seqs = static_cast<size_t>(options.max_running);
   grants_.reserve(seqs);
   candidates_.reserve(seqs);
   uncomputed_.reserve(seqs);
   granting_.reserve(seqs);
   shares_of_step_.reserve(seqs);
-  passed_.reserve(options.max_waiting);
+  passed_.reserve(options.max_live);
   planned_.reserve(seqs);
   admitted_.reserve(seqs);
-  deferred_.reserve(options.max_waiting);
+  deferred_.reserve(options.max_live);
 }
 
 void StepPlanner::Clear() {

@@ -20,7 +20,7 @@ namespace quire {
 
 struct PlannerOptions {
   int32_t max_running = 0;  // sequences of a step, >= 1
-  size_t max_waiting = 0;   // sequences that wait, preempted ones included
+  size_t max_live = 0;      // sequences that wait or hold blocks
   QueuePolicy queue;
 };
 
