@@ -204,30 +204,11 @@ void Service::EndAtOnce() {
 
 bool Service::CheckPulse() {
   State& s = *state_;
-  Health& health = s.rpc->health();
-  const ServerState now = health.state();
-  if (s.engine == nullptr || (now != ServerState::kReady && now != ServerState::kStalled))
-    return true;
-  if (s.engine->Stats().audits_failed > 0) {  // no way back: the orchestrator restarts it
-    health.SetState(ServerState::kFaulty);
-    health.GiveUp();
-    return true;
-  }
-  switch (JudgePulse(s.engine->PulseAgeNs(), s.stack->slowest_step_s)) {
-    case Pulse::kFine:
-      if (now == ServerState::kStalled) health.SetState(ServerState::kReady);
-      return true;
-    case Pulse::kStalled:
-      if (now != ServerState::kStalled) {
-        s.stalls.fetch_add(1);
-        health.SetState(ServerState::kStalled);
-      }
-      return true;
-    case Pulse::kDead:
-      break;
-  }
-  health.GiveUp();
-  return false;
+  if (s.engine == nullptr) return true;
+  const Vitals vitals = {.pulse_age_ns = s.engine->PulseAgeNs(),
+                         .slowest_step_s = s.stack->slowest_step_s,
+                         .audits_failed = s.engine->Stats().audits_failed};
+  return SetHealth(vitals, s.rpc->health(), s.stalls);
 }
 
 const std::vector<std::string>& Service::grpc_addresses() const { return state_->rpc->addresses(); }

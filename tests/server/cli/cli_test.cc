@@ -2,29 +2,9 @@
 
 #include "gtest/gtest.h"
 #include "server/cli/commands.h"
-#include "server/cli/watchdog.h"
 
 namespace quire {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
-
-TEST(JudgePulse, IsFineWhileIdleOrRecent) {
-  EXPECT_EQ(JudgePulse(0, 0.01), Pulse::kFine);
-  EXPECT_EQ(JudgePulse(15 * kSecond, 0.01), Pulse::kFine);
-}
-
-TEST(JudgePulse, StallsAfterFifteenSecondsAndDiesAfterSixty) {
-  EXPECT_EQ(JudgePulse(15 * kSecond + 1, 0.01), Pulse::kStalled);
-  EXPECT_EQ(JudgePulse(60 * kSecond, 0.01), Pulse::kStalled);
-  EXPECT_EQ(JudgePulse(60 * kSecond + 1, 0.01), Pulse::kDead);
-}
-
-TEST(JudgePulse, GivesSlowHostsTwentySteps) {
-  EXPECT_EQ(JudgePulse(39 * kSecond, 2), Pulse::kFine);
-  EXPECT_EQ(JudgePulse(41 * kSecond, 2), Pulse::kStalled);
-  EXPECT_EQ(JudgePulse(161 * kSecond, 2), Pulse::kDead);
-}
 
 TEST(ExitCodeOfCall, TellsScriptsWhatToDo) {
   EXPECT_EQ(ExitCodeOfCall(absl::OkStatus()), 0);
