@@ -13,6 +13,7 @@
 #include "quire/v1/model.grpc.pb.h"
 #include "runtime/base/error_info.h"
 #include "runtime/base/ids.h"
+#include "server/cli/counted.h"
 #include "server/cli/progress.h"
 #include "server/cli/service.h"
 #include "server/config/server_config.h"
@@ -123,13 +124,13 @@ absl::StatusOr<CallSummary> RunCall(
 std::string StatsLine(const std::shared_ptr<grpc::Channel>& channel, const CallSummary& summary) {
   const uint32_t generated = summary.usage.completion_tokens() + summary.usage.stop_tokens();
   const double decode_s = static_cast<double>(summary.finished.timing().decode_us()) * 1e-6;
-  std::string line =
-      absl::StrFormat("prompt %d tokens, generated %d tokens; first token after %.1f ms",
-                      summary.usage.prompt_tokens(), generated, summary.first_text_s * 1e3);
+  std::string line = absl::StrFormat("prompt %s, generated %s; first token after %.1f ms",
+                                     Counted(summary.usage.prompt_tokens(), "token"),
+                                     Counted(generated, "token"), summary.first_text_s * 1e3);
   if (generated > 1 && decode_s > 0)
     absl::StrAppendFormat(&line, "; %.1f tokens/s", (generated - 1) / decode_s);
   const int32_t blocks = BlocksFor(static_cast<int32_t>(summary.usage.prompt_tokens() + generated));
-  absl::StrAppendFormat(&line, "; %d KV blocks", blocks);
+  absl::StrAppendFormat(&line, "; %s", Counted(blocks, "KV block"));
   grpc::ClientContext context;
   v1::GetLoadResponse load;
   if (v1::ModelService::NewStub(channel)->GetLoad(&context, {}, &load).ok()) {

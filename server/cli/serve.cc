@@ -100,13 +100,13 @@ int RunServe(const Args& args) {
   }
   const Environment environment = ProcessEnvironment();
   const absl::StatusOr<ServerConfig> config = flags.Resolve(environment);
+  if (flags.print_config()) {  // and what serve would refuse, such as a missing model
+    if (const auto text = flags.Print(environment); text.ok()) std::fputs(text->c_str(), stdout);
+    std::fflush(stdout);
+  }
   if (!config.ok())
     return Fail(ExitCodeOf(config.status()), std::string(config.status().message()));
-  if (flags.print_config()) {
-    std::fputs(flags.Print(environment).c_str(), stdout);
-    return kExitOk;
-  }
-  return Serve(*config);
+  return flags.print_config() ? kExitOk : Serve(*config);
 }
 
 }  // namespace quire

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "server/cli/counted.h"
 #include "server/cli/version.h"
 
 namespace quire {
@@ -144,11 +145,11 @@ std::vector<std::string> ModelNames(const ServerConfig& config, const ModelStack
 
 std::string DescribeStack(const ServerConfig& config, const ModelStack& stack) {
   const ModelConfig& m = stack.model.config;
-  return absl::StrFormat("%s: %s, %.1f M parameters, %s; context %d; %d threads, %s, KV %s\n%s",
-                         ModelNames(config, stack)[0], m.architecture,
-                         static_cast<double>(m.parameter_count) * 1e-6, m.quantization,
-                         stack.plan.effective_context_tokens(), stack.pool->size(), stack.isa,
-                         stack.kv_dtype, stack.plan.text);
+  return absl::StrFormat(
+      "%s: %s, %.1f M parameters, %s; context %d; %s, %s, KV %s\n%s", ModelNames(config, stack)[0],
+      m.architecture, static_cast<double>(m.parameter_count) * 1e-6, m.quantization,
+      stack.plan.effective_context_tokens(), Counted(stack.pool->size(), "thread"), stack.isa,
+      stack.kv_dtype, stack.plan.text);
 }
 
 }  // namespace quire

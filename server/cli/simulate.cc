@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "scheduler/simulate/report_table.h"
 #include "scheduler/simulate/result_plot.h"
 #include "server/cli/commands.h"
+#include "server/cli/counted.h"
 #include "server/cli/simulate_flags.h"
 #include "server/cli/simulate_json.h"
 #include "server/cli/simulate_plan.h"
@@ -29,15 +31,16 @@ double GoodPerSecond(const SimulationResult& result) {
 }
 
 std::string TrafficLine(const Answer& answer, const SimulateFlags& flags) {
-  return absl::StrFormat("%d requests in %.1f s (%.4g/s) %s, %s, %s", answer.result.all().arrived,
+  return absl::StrFormat("%s in %.1f s (%.4g/s) %s, %s, %s",
+                         Counted(answer.result.all().arrived, "request"),
                          answer.result.offered_seconds, answer.rate,
                          flags.trace.empty() ? "generated" : "from a trace",
-                         Replicas(answer.result.replicas.size()), flags.routing);
+                         Counted(std::ssize(answer.result.replicas), "replica"), flags.routing);
 }
 
 std::string CostLine(const CostFile& cost) {
-  return absl::StrFormat("%s on %s, %s, %d threads, %s KV", cost.model, cost.cpu, cost.isa,
-                         cost.threads, cost.kv_dtype);
+  return absl::StrFormat("%s on %s, %s, %s, %s KV", cost.model, cost.cpu, cost.isa,
+                         Counted(cost.threads, "thread"), cost.kv_dtype);
 }
 
 void PrintTables(const Answer& answer, const SimulateFlags& flags, const CostFile& cost) {
@@ -52,10 +55,10 @@ void PrintTables(const Answer& answer, const SimulateFlags& flags, const CostFil
   }
   if (answer.found_rate.has_value()) {
     absl::StrAppendFormat(&text, "capacity    %.4g requests/s with %s\n", *answer.found_rate,
-                          Replicas(result.replicas.size()));
+                          Counted(std::ssize(result.replicas), "replica"));
   } else if (answer.found_replicas.has_value()) {
     absl::StrAppendFormat(&text, "capacity    %s for %.4g requests/s\n",
-                          Replicas(static_cast<size_t>(*answer.found_replicas)), answer.rate);
+                          Counted(*answer.found_replicas, "replica"), answer.rate);
   }
   std::fputs(text.c_str(), stdout);
 }

@@ -12,6 +12,7 @@
 #include "runtime/base/status_macros.h"
 #include "scheduler/simulate/capacity_search.h"
 #include "scheduler/simulate/idle_server.h"
+#include "server/cli/counted.h"
 
 namespace quire {
 namespace {
@@ -94,8 +95,7 @@ class Planner {
     SimulationOptions options = options_;
     answer->found_replicas = LeastPassing(flags_.max_replicas, [&](int32_t n) {
       options.replicas = n;
-      return Passes(Simulate(options, cost_.fit.model, traffic_.trace()),
-                    Replicas(static_cast<size_t>(n)));
+      return Passes(Simulate(options, cost_.fit.model, traffic_.trace()), Counted(n, "replica"));
     });
     if (!answer->found_replicas.has_value()) answer->missed = "--max-replicas do not meet --slo";
     options.replicas = answer->found_replicas.value_or(flags_.max_replicas);
@@ -144,10 +144,6 @@ std::optional<Trace> Traffic::At(double rate) const {
 Answer PlanCapacity(const SimulateFlags& flags, const SimulationOptions& options,
                     const CostFile& cost, const Traffic& traffic) {
   return Planner(flags, options, cost, traffic).Go();
-}
-
-std::string Replicas(size_t count) {
-  return absl::StrCat(count, count == 1 ? " replica" : " replicas");
 }
 
 }  // namespace quire

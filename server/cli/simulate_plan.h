@@ -47,6 +47,4 @@ struct Answer {
 Answer PlanCapacity(const SimulateFlags& flags, const SimulationOptions& options,
                     const CostFile& cost, const Traffic& traffic);
 
-std::string Replicas(size_t count);  // "1 replica", "3 replicas"
-
 }  // namespace quire

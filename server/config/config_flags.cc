@@ -232,14 +232,13 @@ absl::StatusOr<ServerConfig> ConfigFlags::Resolve(const Environment& environment
   return config;
 }
 
-std::string ConfigFlags::Print(const Environment& environment) const {
-  const auto all = state_->Collect(environment);
+absl::StatusOr<std::string> ConfigFlags::Print(const Environment& environment) const {
+  ASSIGN_OR_RETURN(const auto all, state_->Collect(environment));
   ServerConfig config;
   std::map<std::string, std::string> origins;
-  if (all.ok()) {
-    for (const auto& [given, code] : *all) {
-      if (Apply(given, code, config).ok()) origins[given.setting->name] = given.origin;
-    }
+  for (const auto& [given, code] : all) {
+    RETURN_IF_ERROR(Apply(given, code, config));
+    origins[given.setting->name] = given.origin;
   }
   std::string out;
   for (const Setting& setting : AllSettings()) {

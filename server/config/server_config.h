@@ -93,8 +93,9 @@ class ConfigFlags {
   // bind policy (exit 78). Messages name the source, the key, what was found and what is wanted.
   absl::StatusOr<ServerConfig> Resolve(const Environment& environment) const;
   bool print_config() const;  // --print-config was given
-  // One line per key: name = value (source). After Resolve.
-  std::string Print(const Environment& environment) const;
+  // One line per key: name = value (source), also of a configuration that lacks something. Errors
+  // are those of Resolve: without its values nothing is known.
+  absl::StatusOr<std::string> Print(const Environment& environment) const;
 
  private:
   struct State;

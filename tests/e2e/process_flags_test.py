@@ -62,6 +62,25 @@ class ServeExits(unittest.TestCase):
             self.assertIn("m.gguf", done.stderr)
 
 
+class PrintConfig(unittest.TestCase):
+    def test_prints_what_is_known_without_a_model_and_says_what_is_missing(self):
+        done = run("serve", "--print-config", "--max-running", "3")
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertIn("max-running = 3  (--max-running)\n", done.stdout)
+        self.assertIn("max-waiting = 256  (default)\n", done.stdout)
+        self.assertEqual(done.stderr, "quire: no model: give --model FILE (or QUIRE_MODEL)\n")
+
+    def test_exits_0_if_serve_would_start(self):
+        done = run("serve", "--print-config", "--model", "m.gguf")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("model = m.gguf  (--model)\n", done.stdout)
+
+    def test_prints_nothing_of_a_configuration_that_cannot_be_read(self):
+        done = run("serve", "--print-config", "--model", "m.gguf", "--threads", "many")
+        self.assertEqual((done.returncode, done.stdout), (64, ""))
+        self.assertIn("--threads", done.stderr)
+
+
 class Command(unittest.TestCase):
     def test_prints_version_and_help(self):
         self.assertRegex(run("--version").stdout, r"^quire \d+\.\d+\.\d+ ")

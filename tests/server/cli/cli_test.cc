@@ -2,6 +2,7 @@
 
 #include "gtest/gtest.h"
 #include "server/cli/commands.h"
+#include "server/cli/counted.h"
 
 namespace quire {
 namespace {
@@ -13,6 +14,12 @@ TEST(ExitCodeOfCall, TellsScriptsWhatToDo) {
   EXPECT_EQ(ExitCodeOfCall(absl::DeadlineExceededError("")), 124);
   EXPECT_EQ(ExitCodeOfCall(absl::InvalidArgumentError("")), 1);
   EXPECT_EQ(ExitCodeOfCall(absl::InternalError("")), 1);
+}
+
+TEST(Counted, IsSingularForOne) {
+  EXPECT_EQ(Counted(1, "thread"), "1 thread");
+  EXPECT_EQ(Counted(0, "thread"), "0 threads");
+  EXPECT_EQ(Counted(12, "thread"), "12 threads");
 }
 
 TEST(RunCommandLine, RefusesUnknownCommands) {

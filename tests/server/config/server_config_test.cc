@@ -195,10 +195,12 @@ TEST_F(ServerConfigTest, PrintShowsValueAndSource) {
   flags.AddTo(app);
   app.parse("--max-running 3 --print-config");
   EXPECT_TRUE(flags.print_config());
-  const std::string text = flags.Print({{"QUIRE_THREADS", "2"}});
+  const std::string text = *flags.Print({{"QUIRE_THREADS", "2"}});
   EXPECT_THAT(text, HasSubstr("max-running = 3  (--max-running)\n"));
   EXPECT_THAT(text, HasSubstr("threads = 2  (QUIRE_THREADS)\n"));
   EXPECT_THAT(text, HasSubstr("max-waiting = 256  (default)\n"));
+  EXPECT_THAT(text, HasSubstr("model =   (default)\n")) << "what is missing is shown as missing";
+  EXPECT_FALSE(flags.Print({{"QUIRE_THREADS", "two"}}).ok()) << "nothing that would not be so";
 }
 
 TEST_F(ServerConfigTest, HelpNamesDefaultRangeAndVariable) {
