@@ -1,5 +1,6 @@
-// A histogram over bounds fixed at compile time: a plain value that one thread observes into and
-// publishes as a whole. It neither locks nor allocates; what is scraped from it is made elsewhere.
+// Histograms over bounds fixed at compile time, or chosen when the process starts: plain values
+// that one thread observes into and publishes as a whole. They neither lock nor allocate; what is
+// scraped from them is made elsewhere.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +25,26 @@ struct Histogram {
     sum += value;
   }
   static constexpr std::span<const double> bounds() { return kBounds; }
+};
+
+// Whoever gives the bounds keeps them for as long as there are copies.
+struct LatencyCounts {
+  static constexpr size_t kMostBounds = 64;
+
+  explicit LatencyCounts(std::span<const double> b) : bounds(b) {}
+
+  std::span<const double> bounds;  // seconds, strictly increasing, at most kMostBounds
+  std::array<uint64_t, kMostBounds + 1>
+      buckets{};  // not cumulative; the last in use holds the rest
+  uint64_t count = 0;
+  double sum = 0;
+
+  void Observe(double value) {
+    const auto it = std::ranges::lower_bound(bounds, value);
+    ++buckets[static_cast<size_t>(it - bounds.begin())];
+    ++count;
+    sum += value;
+  }
 };
 
 // Bounds that several rooms use. Seconds unless named otherwise.

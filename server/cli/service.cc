@@ -144,7 +144,8 @@ absl::Status Service::Load(Progress progress) {
                       .slow_reader_ms = s.config.slow_reader_ms,
                       .flush = [&s] { s.rpc->Flush(); },
                       .retry_delay_ms = [&s] { return s.intake->RetryDelayMs(); },
-                      .log = logger},
+                      .log = logger,
+                      .initial = InitialStats(s.config)},
       DeliveryLinks{stack.tokenizer.get(), &s.inbox, &s.events, &s.clock});
   SchedulerOptions scheduler = SchedulerOptionsOf(s.config, stack);
   scheduler.cache_seed = RandomNumber();

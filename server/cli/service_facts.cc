@@ -1,8 +1,10 @@
 #include "server/cli/service_facts.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
+#include "absl/log/check.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/cli/counted.h"
@@ -110,6 +112,27 @@ Backend BackendOf(const ServerConfig& config, const ModelStack& stack) {
   backend.numeric_id = NumericId(stack);
   backend.threads = stack.pool->size();
   return backend;
+}
+
+StreamStats InitialStats(const ServerConfig& config) {
+  using S = StreamStats;
+  constexpr std::array<LatencyCounts S::*, kLatencyFamilies.size()> kFields = {
+      &S::time_to_first_token,
+      &S::inter_token,
+      &S::time_per_output_token,
+      &S::request,
+      &S::intake,
+      &S::queue,
+      &S::prefill,
+      &S::decode};
+  StreamStats stats;
+  for (const LatencyBuckets& buckets : config.metrics_buckets) {
+    const auto family = std::ranges::find(kLatencyFamilies, buckets.family);
+    CHECK(family != kLatencyFamilies.end());
+    stats.*kFields[static_cast<size_t>(family - kLatencyFamilies.begin())] =
+        LatencyCounts(buckets.bounds);
+  }
+  return stats;
 }
 
 std::vector<std::string> TenantNames(const ServerConfig& config) {

@@ -7,6 +7,7 @@
 
 #include "server/cli/model_stack.h"
 #include "server/config/server_config.h"
+#include "server/delivery/stream_stats.h"
 #include "server/engine/engine.h"
 #include "server/engine/intake.h"
 #include "server/metrics/metrics.h"
@@ -19,6 +20,8 @@ SchedulerOptions SchedulerOptionsOf(const ServerConfig& config, const ModelStack
 IntakeOptions IntakeOptionsOf(const ServerConfig& config, const ModelStack& stack);
 MetricsInfo MetricsInfoOf(const ServerConfig& config, const ModelStack& stack);
 Backend BackendOf(const ServerConfig& config, const ModelStack& stack);  // without the other rooms
+// Zeros, with the histograms' bounds; `config` outlives all copies.
+StreamStats InitialStats(const ServerConfig& config);
 std::vector<CallCount> CallCounts(const RpcStats& stats);
 // Of the tenants that have weights, in the order of their indices, which begin with 1.
 std::vector<std::string> TenantNames(const ServerConfig& config);

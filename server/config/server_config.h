@@ -2,6 +2,7 @@
 // once at start, every value checked. Plain struct; immutable after it is made.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,6 +25,18 @@ struct TenantWeight {
   std::string name;
   double weight = 1;
   friend bool operator==(const TenantWeight&, const TenantWeight&) = default;
+};
+
+// The latency histograms of /metrics, without their prefix quire_.
+inline constexpr std::array<std::string_view, 8> kLatencyFamilies = {
+    "time_to_first_token_seconds",      "inter_token_latency_seconds",
+    "time_per_output_token_seconds",    "request_duration_seconds",
+    "request_intake_duration_seconds",  "request_queue_duration_seconds",
+    "request_prefill_duration_seconds", "request_decode_duration_seconds"};
+struct LatencyBuckets {
+  std::string family;          // of kLatencyFamilies
+  std::vector<double> bounds;  // seconds, strictly increasing, 1..64 of them
+  friend bool operator==(const LatencyBuckets&, const LatencyBuckets&) = default;
 };
 
 enum class KvDtype : uint8_t { kAuto, kF32, kBf16, kInt8, kInt16 };
@@ -66,7 +79,8 @@ struct ServerConfig {
   int64_t slow_reader_ms = 30'000;
   int64_t receive_message_bytes = 4 << 20;
   int32_t metadata_bytes = 16 << 10;
-  bool request_log = true;  // a line per request on standard error
+  bool request_log = true;                      // a line per request on standard error
+  std::vector<LatencyBuckets> metrics_buckets;  // of histograms that have others than their own
   // Shutdown.
   absl::Duration drain_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(60);

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/absl_view.h"
+#include "server/config/latency_buckets.h"
 #include "server/config/quantity.h"
 
 namespace quire {
@@ -174,6 +176,23 @@ Setting TenantWeights() {
   return s;
 }
 
+Setting MetricsBuckets() {
+  std::string names;
+  for (const std::string_view name : kLatencyFamilies)
+    absl::StrAppend(&names, names.empty() ? "" : ", ", View(name));
+  Setting s{
+      .name = "metrics-buckets",
+      .wanted = absl::StrCat(
+          "NAME=BOUND,BOUND,... with 1..64 ascending seconds above 0, each NAME once, of ", names),
+      .help = "buckets of latency histograms in /metrics; repeatable; unset: their own",
+      .form = SettingForm::kList};
+  s.set = [](ServerConfig& config, const Values& values) {
+    return ParseLatencyBuckets(values, &config.metrics_buckets);
+  };
+  s.show = [](const ServerConfig& config) { return LatencyBucketsText(config.metrics_buckets); };
+  return s;
+}
+
 Setting HttpListen() {
   Setting s = Text("http-listen", &ServerConfig::http_listen, "host:port, [v6]:port or off",
                    "where /metrics, /livez and /readyz listen");
@@ -257,6 +276,7 @@ std::vector<Setting> MakeLimits() {
       Bytes("metadata-bytes", &C::metadata_bytes, 1024, 1 << 20, "largest request metadata"),
       Choice<bool>("request-log", &C::request_log, {{"on", true}, {"off", false}},
                    "a line per request on standard error, JSON unless it is a terminal; no text"),
+      MetricsBuckets(),
       Seconds("drain-delay", &C::drain_delay, 3600,
               "between NOT_SERVING and refusing calls, at shutdown"),
       Seconds("drain-timeout", &C::drain_timeout, 86'400,

@@ -19,7 +19,11 @@ constexpr absl::Duration kIdle = absl::Seconds(1);
 }  // namespace
 
 Delivery::Delivery(DeliveryOptions options, const DeliveryLinks& links)
-    : options_(std::move(options)), links_(links), context_(std::make_unique<StreamContext>()) {
+    : options_(std::move(options)),
+      links_(links),
+      stats_(options_.initial),
+      context_(std::make_unique<StreamContext>()) {
+  published_.Store(stats_);
   context_->tokenizer = links_.tokenizer;
   context_->stats = &stats_;
   context_->log = options_.log;

@@ -51,6 +51,7 @@ struct DeliveryOptions {
   std::function<void()> flush{};  // called on the delivery thread after each batch with output
   std::function<int64_t()> retry_delay_ms{};  // for retriable ends; unset: 1000
   RequestLogger log{};                        // optional
+  StreamStats initial{};  // zeros, with the bounds that the histograms are to have
 };
 
 // All outlive the delivery.

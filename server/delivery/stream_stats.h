@@ -33,9 +33,10 @@ struct StreamStats {
   int32_t paused = 0;
   uint64_t pauses = 0;
   int64_t buffered_bytes = 0;  // handed to sinks, not yet taken by the transport
-  Histogram<kLatencyBounds> time_to_first_token{};
-  Histogram<kInterTokenBounds> inter_token{}, time_per_output_token{};
-  Histogram<kDurationBounds> request{}, intake{}, queue{}, prefill{}, decode{};
+  LatencyCounts time_to_first_token{kLatencyBounds};
+  LatencyCounts inter_token{kInterTokenBounds}, time_per_output_token{kInterTokenBounds};
+  LatencyCounts request{kDurationBounds}, intake{kDurationBounds}, queue{kDurationBounds},
+      prefill{kDurationBounds}, decode{kDurationBounds};
   Histogram<kTokenBounds> prompt{}, generation{};
 };
 

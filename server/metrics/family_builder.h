@@ -31,6 +31,10 @@ class FamilyBuilder {
   FamilyBuilder& Bare(std::string_view name, std::string_view help, bool counter);
 
   FamilyBuilder& Value(double value, const LabelPairs& labels = {});
+  FamilyBuilder& Value(const LatencyCounts& h, const LabelPairs& labels = {}) {
+    return AddHistogram({.bounds = h.bounds, .buckets = h.buckets, .count = h.count, .sum = h.sum},
+                        labels, 1e300);
+  }
   // Buckets above `largest` are left out (they would all be equal).
   template <const auto& kBounds>
   FamilyBuilder& Value(const Histogram<kBounds>& h, const LabelPairs& labels = {},

@@ -1,5 +1,6 @@
 """The real process with the real model, driven by Python's gRPC, the command line and signals."""
 import json
+import math
 import os
 import re
 import shutil
@@ -13,13 +14,16 @@ import grpc
 
 from process_util import MODEL, SYSTEM, Server, chat, in_threads, pb, run
 
+LATENCIES = ["time_to_first_token_seconds", "inter_token_latency_seconds", "time_per_output_token_seconds",
+             *(f"request_{stage}duration_seconds" for stage in ("", "intake_", "queue_", "prefill_", "decode_"))]
 QUESTION = "What is the capital of France?"
 
 
 class Serving(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--max-running", "64")
+        cls.server = Server("--max-running", "64", "--metrics-buckets",
+                            ",".join(f"quire_{name}=0.0{i + 1},60" for i, name in enumerate(LATENCIES)))
 
     @classmethod
     def tearDownClass(cls):
@@ -93,6 +97,20 @@ class Serving(unittest.TestCase):
         file = os.path.getsize(MODEL) / (1 << 20)
         self.assertLessEqual(held["RssAnon"], 1.15 * file + kv + 64)
         self.assertLess(held["RssFile"], 0.7 * file, "pages of the model file were not dropped")
+
+    def test_histograms_have_the_buckets_of_the_flag(self):
+        self.server.text(chat("Hello", max_tokens=4))
+        end = time.monotonic() + 10
+        while self.server.metrics()["quire_request_duration_seconds_count"] == 0 and time.monotonic() < end:
+            time.sleep(0.05)
+        metrics = self.server.metrics()
+        for i, name in enumerate(LATENCIES):
+            buckets = {float(re.search(r'le="(.*?)"', key).group(1)): value for key, value in metrics.items()
+                       if key.startswith(f"quire_{name}_bucket{{")}
+            self.assertEqual(list(buckets), [float(f"0.0{i + 1}"), 60, math.inf], name)
+            self.assertGreater(buckets[math.inf], 0, name)
+            self.assertEqual(buckets[math.inf], metrics[f"quire_{name}_count"], name)
+            self.assertEqual(buckets[60], buckets[math.inf], name)
 
     def test_exposes_metrics_that_promtool_accepts(self):
         body = self.server.http("/metrics")

@@ -1,8 +1,10 @@
+#include <set>
 #include <string>
 
 #include "gtest/gtest.h"
 #include "server/cli/commands.h"
 #include "server/cli/counted.h"
+#include "server/cli/service_facts.h"
 
 namespace quire {
 namespace {
@@ -20,6 +22,24 @@ TEST(Counted, IsSingularForOne) {
   EXPECT_EQ(Counted(1, "thread"), "1 thread");
   EXPECT_EQ(Counted(0, "thread"), "0 threads");
   EXPECT_EQ(Counted(12, "thread"), "12 threads");
+}
+
+TEST(InitialStats, GiveEachHistogramItsOwnBounds) {
+  ServerConfig config;
+  for (size_t i = 0; i < kLatencyFamilies.size(); ++i) {
+    config.metrics_buckets.push_back(
+        {.family = std::string(kLatencyFamilies[i]), .bounds = {1.0 + static_cast<double>(i)}});
+  }
+  const StreamStats stats = InitialStats(config);
+  std::set<double> seen;
+  for (const LatencyCounts* h :
+       {&stats.time_to_first_token, &stats.inter_token, &stats.time_per_output_token,
+        &stats.request, &stats.intake, &stats.queue, &stats.prefill, &stats.decode}) {
+    ASSERT_EQ(h->bounds.size(), 1U);
+    seen.insert(h->bounds[0]);
+  }
+  EXPECT_EQ(seen.size(), kLatencyFamilies.size());
+  EXPECT_EQ(InitialStats({}).request.bounds.size(), kDurationBounds.size());
 }
 
 TEST(RunCommandLine, RefusesUnknownCommands) {

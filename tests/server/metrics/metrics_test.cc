@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -134,6 +135,22 @@ TEST(Metrics, HistogramsAreCumulativeAndEndWithTheCount) {
   EXPECT_EQ(e.Value("quire_request_prompt_tokens_bucket", "le=\"5000\""), 1);
   EXPECT_EQ(e.Value("quire_request_prompt_tokens_bucket", "le=\"10000\""), -1)
       << "beyond the context";
+}
+
+TEST(Metrics, LatencyHistogramsHaveTheBoundsTheyWereGiven) {
+  constexpr std::array<double, 3> kBounds = {0.1, 0.25, 30};
+  StreamStats streams;
+  streams.request = LatencyCounts(kBounds);
+  for (const double seconds : {0.05, 0.1, 0.2, 31.0}) streams.request.Observe(seconds);
+  MetricsSources sources = Busy();
+  sources.streams = [streams] { return streams; };
+  const Exposition e(Metrics(Info(), sources).Text());
+  const char* name = "quire_request_duration_seconds_bucket";
+  EXPECT_EQ(e.Value(name, "le=\"0.1\""), 2) << "a bound is part of its bucket";
+  EXPECT_EQ(e.Value(name, "le=\"0.25\""), 3);
+  EXPECT_EQ(e.Value(name, "le=\"30\""), 3);
+  EXPECT_EQ(e.Value(name, "le=\"+Inf\""), 4);
+  EXPECT_EQ(e.Value(name, "le=\"0.5\""), -1) << "no others";
 }
 
 TEST(Metrics, EveryNameIsOursAndTheBodyIsSmall) {
