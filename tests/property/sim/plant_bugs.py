@@ -66,6 +66,10 @@ PLANTS = [
     (35, "prefix_index.cc", "    if (node.scope == scope) {\n      const int32_t common",
      "    if (planted_bug == 35 || node.scope == scope) {\n      const int32_t common"),
     (36, "scheduler.cc", "cache.Withdraw(sequence);", "(void)(planted_bug == 36 || (cache.Withdraw(sequence), true));"),
+    (37, "admission_order.cc", "return had_a < had_b;", "return planted_bug == 37 ? had_a > had_b : had_a < had_b;"),
+    (38, "fair_share.cc", "kOutputCost / At(tenant).weight", "kOutputCost / (planted_bug == 38 ? 1 : At(tenant).weight)"),
+    (39, "fair_share.cc", "= std::max(charged(tenant), least)", "= planted_bug == 39 ? charged(tenant) : std::max(charged(tenant), least)"),
+    (40, "step_planner.cc", "  if (!head.started) {\n", "  if (!head.started || planted_bug == 40) {\n"),
 ]
 
 

@@ -53,7 +53,9 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair(32, "DisplacesItsEquals"), std::pair(33, "PreemptsWithoutBound"),
         std::pair(34, "ServesTheLowestPriorityFirst"),
         std::pair(35, "FindsPartialBlocksOfOtherDomains"),
-        std::pair(36, "LeavesNonFiniteBlocksToBeFound")),
+        std::pair(36, "LeavesNonFiniteBlocksToBeFound"),
+        std::pair(37, "ServesTheTenantThatHadMost"), std::pair(38, "ForgetsTheWeightOfATenant"),
+        std::pair(39, "LetsATenantSaveUpService"), std::pair(40, "ChargesAPromptTwice")),
     [](const auto& info) { return std::string(info.param.second); });
 
 TEST_P(PlantedBug, IsFound) { EXPECT_NE(Found(GetParam().first), ""); }

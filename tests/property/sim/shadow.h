@@ -37,11 +37,12 @@ struct ShadowSeq {
   int32_t computed = 0;         // rows whose KV exists
   int32_t computed_before = 0;  // before it was last preempted
   int32_t preemptions = 0;
-  int32_t level = 0;          // rank since it was admitted
-  int32_t bypasses = 0;       // since it began to wait, as far as they are certain
-  int32_t most_bypasses = 0;  // the same, if every start since then was one
-  int32_t deferrals = 0;      // steps it waited for what another computes
-  int32_t displacements = 0;  // preemptions while it could run
+  int32_t level = 0;             // rank since it was admitted
+  int32_t bypasses = 0;          // since it began to wait, as far as they are certain
+  int32_t most_bypasses = 0;     // the same, if every start since then was one
+  bool passed_by_share = false;  // since then, by a tenant that had more
+  int32_t deferrals = 0;         // steps it waited for what another computes
+  int32_t displacements = 0;     // preemptions while it could run
   bool pinned = false;
   int32_t first_hit = -1;                    // tokens found in the cache when it was first admitted
   FinishReason abort = FinishReason::kNone;  // asked for
@@ -55,7 +56,8 @@ struct ShadowSeq {
   bool planned = false, preempted_now = false, admitted_now = false, deferred_now = false;
   bool parts_now = false;  // its first token is drawn from the row of a shared prompt
   int32_t granted = 0;
-  int32_t hit_now = 0;  // tokens found in the cache
+  int32_t hit_now = 0;     // tokens found in the cache
+  int32_t passed_now = 0;  // admissions that certainly passed it
 };
 
 struct ShadowRequest {
@@ -99,7 +101,7 @@ struct ShadowBlock {
   X(aborts_in_step) X(stalls_in_step) X(failed_draws) X(nan_rows) X(timed_out_waiting) \
   X(timed_out_running) X(queue_aged) X(drains) X(pool_bound) X(whole) X(hits) X(hit_tokens) \
   X(partial_hits) X(copies) X(merged) X(evicted) X(bypasses) X(displacements) X(overtakes) \
-  X(forks) X(deferrals) X(windows) X(output_aborts)
+  X(forks) X(deferrals) X(windows) X(output_aborts) X(by_share)
 // clang-format on
 struct Coverage {
 #define X(name) int64_t name = 0;

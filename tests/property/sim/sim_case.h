@@ -32,6 +32,8 @@ struct Config {
   SchedulerOptions Options() const;
 };
 
+inline constexpr int32_t kTenants = 3;  // of the third the weight is 1
+
 // A request. Times are relative to its submission, -1 = none.
 struct Submit {
   uint32_t id = 0;  // unique in the case

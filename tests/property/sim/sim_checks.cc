@@ -113,6 +113,7 @@ void World::CheckBooks() {
           "L6: rows are miscounted");
   Require(stats.prefix_query_tokens == query_tokens_ && stats.prefix_hit_tokens == hit_tokens_,
           "L6: hits are miscounted");
+  CheckShares();
   result_.coverage.evicted = stats.block_evictions;
   Require(stats.blocks_free + stats.blocks_cached + stats.blocks_used == stats.blocks_total,
           "A2: blocks do not add up");

@@ -16,6 +16,7 @@ struct Taste {
   int32_t tenants = 1, families = 1;
   int32_t unit = 1;  // of time: with a coarse one, deadlines often fall on the time of a step
   int32_t max_prompt = 100, max_output = 40;
+  int32_t room = 0;  // the longest prompt that fits
 };
 
 template <size_t N>
@@ -63,13 +64,14 @@ Taste DrawTaste(TestRandom& random, const Config& config) {
   taste.priorities = often(60);
   taste.bypasses = often(20);
   taste.turns = often(50);
-  taste.bursts = often(30);
-  taste.windows = random.Chance(40) ? random.Between(1, 100) : 0;
-  taste.tenants = random.Between(1, 3);
+  taste.bursts = often(50);
+  taste.windows = random.Chance(60) ? random.Between(1, 100) : 0;
+  taste.tenants = random.Between(1, kTenants);
   taste.families = random.Between(1, 3);
   taste.unit = OneOf(random, std::array{1, 1, 5, 50});
   const int32_t room = std::min(config.context_tokens, config.num_blocks * kBlockTokens);
-  taste.max_prompt = std::clamp(random.Between(1, 300), 1, std::max(1, room - 1));
+  taste.room = room - 1;
+  taste.max_prompt = std::min(random.Between(1, 300), taste.room);
   taste.max_output = random.Between(1, 100);
   if (random.Chance(35)) {  // short prompts that grow: blocks run out while all decode
     taste.max_prompt = std::min(taste.max_prompt, random.Between(1, 90));
@@ -89,6 +91,11 @@ int32_t DrawLength(TestRandom& random, const Taste& taste) {
   }
   if (random.Chance(2)) length *= 8;
   return std::max(1, length);
+}
+
+void Lengthen(TestRandom& random, const Taste& taste, int32_t least, Submit& submit) {
+  const int32_t longer = submit.prompt + random.Between(least, 150);
+  submit.prompt = std::max(submit.prompt, std::min(taste.room, longer));
 }
 
 Submit DrawSubmit(TestRandom& random, const Taste& taste, uint32_t id) {
@@ -111,8 +118,9 @@ Submit DrawSubmit(TestRandom& random, const Taste& taste, uint32_t id) {
   submit.sampled = random.Chance(taste.sampled);
   submit.bypass = random.Chance(taste.bypasses);
   if (random.Chance(taste.windows)) {
-    submit.window = OneOf(random, std::array{2, 63, 64, 65, 66, 100, 150});
+    submit.window = OneOf(random, std::array{2, 20, 63, 64, 65, 66, 100, 150});
     submit.sinks = OneOf(random, std::array{0, 0, 1, 4, 64, 70});
+    if (random.Chance(50)) Lengthen(random, taste, 0, submit);  // so that it passes a block
   }
   if (random.Chance(taste.turns) && id > 4) {
     submit.follows = id - static_cast<uint32_t>(random.Between(1, 4));
@@ -121,9 +129,11 @@ Submit DrawSubmit(TestRandom& random, const Taste& taste, uint32_t id) {
   return submit;
 }
 
-// The same prompt again, or its beginning, at once.
-void DrawBurst(TestRandom& random, uint32_t& next_id, std::vector<Op>& ops) {
+// The same prompt again, or its beginning, at once; often of more than a block, so that the later
+// ones can wait for the first.
+void DrawBurst(TestRandom& random, const Taste& taste, uint32_t& next_id, std::vector<Op>& ops) {
   Submit again = ops.back().submit;
+  if (random.Chance(80)) Lengthen(random, taste, kBlockTokens, again);
   again.shared = again.prompt;
   again.follows = 0;
   ops.back().submit = again;
@@ -174,7 +184,7 @@ Case DrawCase(uint64_t seed) {
     switch (const OpKind kind = DrawKind(random, taste)) {
       case OpKind::kSubmit:
         c.ops.push_back(Add(DrawSubmit(random, taste, next_id++)));
-        if (random.Chance(taste.bursts)) DrawBurst(random, next_id, c.ops);
+        if (random.Chance(taste.bursts)) DrawBurst(random, taste, next_id, c.ops);
         break;
       case OpKind::kAbort:
         c.ops.push_back(random.Chance(30) ? AbortOutput(any_id(), random.Between(0, 3))

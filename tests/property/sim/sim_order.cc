@@ -44,26 +44,34 @@ void World::TakeLevels(const StepPlan& plan) {
   }
 }
 
+// Whether the tenant of `a` has certainly had less than that of `b`, when `b` was chosen.
+bool World::HadLess(const ShadowSeq& a, const ShadowSeq& b) {
+  return HadOf(a) < HadOf(b) - 1e-6 * (1 + HadOf(b));
+}
+
 // Whether `a` certainly comes before `b`, which was admitted, in the queue, if `top` is the highest
-// priority that waits. Of different tenants on one level the shares decide: nothing is certain.
-bool World::GoesBefore(const ShadowSeq& a, const ShadowSeq& b, int32_t top) const {
+// priority that waits. Of different tenants on one level the shares decide.
+World::Certain World::GoesBefore(const ShadowSeq& a, const ShadowSeq& b, int32_t top) {
+  const auto by_order = [](bool before) { return before ? Certain::kByOrder : Certain::kNot; };
   const bool earlier = std::pair(a.owner->arrival, a.id.output_index) <
                        std::pair(b.owner->arrival, b.id.output_index);
-  if (config_.fcfs) return earlier;
+  if (config_.fcfs) return by_order(earlier);
   const auto level = [&](const ShadowSeq& seq) {
     return std::min(top, EffectivePriority(PriorityOf(seq), seq.owner->request.arrival,
                                            MonotonicTime{now_}, config_.ageing_ns));
   };
-  if (level(a) != level(b)) return level(a) > level(b);
+  if (level(a) != level(b)) return by_order(level(a) > level(b));
   // Who is owed its turn goes first; b may have become so in this step.
   const bool owed = a.started || a.bypasses >= config_.max_bypasses;
   const bool may_be_owed = b.started || b.most_bypasses + admitted_in_step_ > config_.max_bypasses;
-  if (owed) return earlier || !may_be_owed;
-  return earlier && !may_be_owed && a.owner->request.tenant == b.owner->request.tenant;
+  if (owed) return by_order(earlier || !may_be_owed);
+  if (may_be_owed) return Certain::kNot;
+  if (a.owner->request.tenant == b.owner->request.tenant) return by_order(earlier);
+  return HadLess(a, b) ? Certain::kByShare : Certain::kNot;
 }
 
-// S4, S10: a waiting one is passed a bounded number of times by those behind it, and never if the
-// order is strict.
+// S4, S8, S10: a waiting one is passed a bounded number of times by those behind it, and never if
+// the order is strict. The admissions are in order, each charged to its tenant before the next.
 void World::CheckAdmission(const StepPlan& plan) {
   if (plan.admitted.empty()) return;
   admitted_in_step_ = static_cast<int32_t>(plan.admitted.size());
@@ -74,25 +82,35 @@ void World::CheckAdmission(const StepPlan& plan) {
     top = std::max(top, PriorityOf(seq));
     if (!seq.admitted_now) top_left = std::max(top_left, PriorityOf(seq));
   });
+  const auto waits = [](const ShadowSeq& seq) {
+    return !seq.ends_now() && !seq.paused() && !seq.running && !seq.admitted_now &&
+           !seq.unforked() && !seq.deferred_now;
+  };
+  for (const SequenceId& id : plan.admitted) {
+    const ShadowSeq& other = *FindSeq(id);
+    Require(!other.paused(), "L5: a paused sequence was admitted");
+    if (other.unforked()) continue;
+    const int32_t lower = std::max(top_left, PriorityOf(other));
+    ForEachSeq([&](ShadowSeq& seq) {
+      if (!waits(seq) || GoesBefore(seq, other, lower) == Certain::kNot) return;
+      const Certain before = GoesBefore(seq, other, top);
+      if (before == Certain::kNot) return;
+      ++seq.passed_now;
+      seq.passed_by_share = seq.passed_by_share || before == Certain::kByShare;
+      result_.coverage.by_share += before == Certain::kByShare;
+    });
+    ChargeStart(other);
+  }
   ForEachSeq([&](ShadowSeq& seq) {
-    if (seq.ends_now() || seq.paused() || seq.running || seq.admitted_now) return;
-    if (seq.unforked() || seq.deferred_now) return;
-    int32_t passed = 0;
-    for (const SequenceId& id : plan.admitted) {
-      const ShadowSeq& other = *FindSeq(id);
-      if (other.unforked()) continue;
-      const int32_t lower = std::max(top_left, PriorityOf(other));
-      passed += GoesBefore(seq, other, top) && GoesBefore(seq, other, lower);
-    }
-    seq.bypasses += passed;
+    if (!waits(seq)) return;
+    seq.bypasses += seq.passed_now;
     seq.most_bypasses += admitted_in_step_;
     result_.coverage.bypasses += seq.bypasses > 0;
     Require(seq.bypasses <= (config_.fcfs ? 0 : config_.max_bypasses),
-            config_.fcfs ? "S10: a later arrival passed an earlier one"
-                         : "S4: passed more often than may be");
+            config_.fcfs          ? "S10: a later arrival passed an earlier one"
+            : seq.passed_by_share ? "S8: passed more often than may be by who had more"
+                                  : "S4: passed more often than may be");
   });
-  for (const SequenceId& id : plan.admitted)
-    Require(!FindSeq(id)->paused(), "L5: a paused sequence was admitted");
 }
 
 // Somebody of higher rank took the blocks of a victim, or of higher priority its place; whoever

@@ -50,11 +50,12 @@ FinishReason World::DueReason(const ShadowSeq& seq) const {
 }
 
 void World::MarkDue() {
+  withdrawn_now_ = false;
   ForEachSeq([&](ShadowSeq& seq) {
     seq.must_end = seq.abort != FinishReason::kNone ? seq.abort : DueReason(seq);
     seq.draws = seq.fails = seq.planned = seq.preempted_now = seq.admitted_now = false;
     seq.deferred_now = seq.parts_now = false;
-    seq.granted = seq.hit_now = 0;
+    seq.granted = seq.hit_now = seq.passed_now = 0;
     if (!seq.ends_now()) return;
     // Its blocks are back before the plan is made.
     seq.running = false;
@@ -122,6 +123,7 @@ void World::MoveShadow(const StepPlan& plan) {
     seq.running = true;
     if (seq.unforked()) continue;
     seq.bypasses = seq.most_bypasses = 0;
+    seq.passed_by_share = false;
     seq.computed = seq.hit_now;
     if (seq.first_hit < 0) {
       seq.first_hit = seq.hit_now;
@@ -249,7 +251,10 @@ void World::CheckEvent(const TokenEvent& event, ShadowSeq& seq) {
     const bool last = next + 1 >= expected.tokens.size() && expected.finish != FinishReason::kError;
     if (seq.fails || nan) {
       result_.coverage.nan_rows += nan;
-      if (event.outcome == SampleOutcome::kNonFinite) Taint(seq);
+      if (event.outcome == SampleOutcome::kNonFinite) {
+        Taint(seq);
+        withdrawn_now_ = true;
+      }
       Require(event.finish == FinishReason::kError && event.token == TokenId::kNone,
               absl::StrCat("R17: ", name, " goes on after a failed draw"));
     } else {
@@ -260,6 +265,7 @@ void World::CheckEvent(const TokenEvent& event, ShadowSeq& seq) {
           absl::StrCat("D1: ", name, " has ", next + 1, " tokens and reason ",
                        static_cast<int>(event.finish), ", should end at ", expected.tokens.size()));
       ++seq.received;
+      ChargeDraw(seq);
       result_.coverage.whole += last;
     }
     seq.draws = false;

@@ -53,8 +53,9 @@ void ExpectCoverage(const Coverage& seen) {
   EXPECT_GE(seen.displacements, 600);
   EXPECT_GE(seen.forks, 2000);
   EXPECT_GE(seen.output_aborts, 40);
-  EXPECT_GE(seen.windows, 1000);
-  EXPECT_GE(seen.deferrals, 100);
+  EXPECT_GE(seen.windows, 3000);
+  EXPECT_GE(seen.deferrals, 300);
+  EXPECT_GE(seen.by_share, 100);
 }
 
 class Sim : public testing::TestWithParam<uint64_t> {};

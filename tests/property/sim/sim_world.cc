@@ -165,6 +165,7 @@ void World::DoSubmit(const Submit& submit) {
     Require(StateHash() == before, "A10: a refused request left a trace");
     return;
   }
+  LiftShare(request.tenant);
   auto& shadow = live_.emplace_back(std::make_unique<ShadowRequest>());
   shadow->request = std::move(request);
   shadow->open = submit.n;

@@ -3,6 +3,7 @@
 // the list of invariants: A allocator, L lifecycle, S scheduler, D determinism. One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -36,6 +37,8 @@ class World {
   const Result& result() const { return result_; }
   int32_t open() const { return static_cast<int32_t>(live_.size()); }
   const ShadowRequest* Find(uint32_t id) const;  // nullptr: unknown, or over
+  // Of a tenant: what it has had of the service, by weight, in prompt tokens.
+  double had(int32_t tenant) const { return had_.at(static_cast<size_t>(tenant)); }
 
  private:
   // sim_world.cc
@@ -87,9 +90,18 @@ class World {
   void CheckNeeded(const StepPlan& plan);
   void TakeLevels(const StepPlan& plan);
   bool Outranks(const ShadowSeq& a, const ShadowSeq& b) const;
-  bool GoesBefore(const ShadowSeq& a, const ShadowSeq& b, int32_t top) const;
+  enum class Certain : uint8_t { kNot, kByOrder, kByShare };
+  Certain GoesBefore(const ShadowSeq& a, const ShadowSeq& b, int32_t top);
+  bool HadLess(const ShadowSeq& a, const ShadowSeq& b);
   int32_t PriorityOf(const ShadowSeq& seq) const;
   void CheckProgress(const StepPlan& plan);
+  // sim_shares.cc
+  double WeightOf(int32_t tenant) const;
+  double& HadOf(const ShadowSeq& seq);
+  void LiftShare(int32_t tenant);
+  void ChargeStart(const ShadowSeq& seq);
+  void ChargeDraw(const ShadowSeq& seq);
+  void CheckShares();
   // sim_blocks.cc
   void MoveTables(const StepPlan& plan);
   void CopyContents(const StepPlan& plan);
@@ -123,6 +135,9 @@ class World {
   int64_t now_ = 1000;
   int64_t arrivals_ = 0;
   int32_t admitted_in_step_ = 0;
+  std::array<double, kTenants> had_{};  // of the service, by weight
+  int32_t last_tenant_ = 0;             // whose prompt started last
+  bool withdrawn_now_ = false;          // a draw of this step was not finite
   Result result_;
 
   // Running totals, for the statistics.
