@@ -15,6 +15,7 @@ struct Avx512 {
   using I = __m512i;
   using F = __m512;
   static constexpr int kTileRows = 12;
+  static constexpr int kWideRows = 6, kWidePanels = 2;
   static constexpr int kFloatRows = 6, kFloatPanels = 4, kFloatLonePanels = 8;
 
   QUIRE_INLINE static I ZeroI() { return _mm512_setzero_si512(); }
@@ -59,7 +60,18 @@ struct Avx512 {
         : "v"(u), "m"(*reinterpret_cast<const int32_t*>(q)));
     return acc;
   }
+  // Likewise: as an intrinsic, a load that several dot products share may come back as one of each.
+  QUIRE_INLINE static I BroadcastBytes(const int8_t* q) {
+    I x;
+    asm("vpbroadcastd %1, %0" : "=v"(x) : "m"(*reinterpret_cast<const int32_t*>(q)));
+    return x;
+  }
+  QUIRE_INLINE static I Dot(I acc, I u, I a) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(u), "v"(a));
+    return acc;
+  }
   QUIRE_INLINE static F ToFloat(I a) { return _mm512_cvtepi32_ps(a); }
+  QUIRE_INLINE static F BroadcastF(const float* p) { return _mm512_set1_ps(*p); }
   QUIRE_INLINE static F Mul(F a, F b) { return _mm512_mul_ps(a, b); }
   QUIRE_INLINE static F MulBroadcast(F a, const float* p) {
     return _mm512_mul_ps(a, _mm512_set1_ps(*p));
@@ -68,6 +80,7 @@ struct Avx512 {
   QUIRE_INLINE static F FmaBroadcast(F a, const float* p, F c) {
     return _mm512_fmadd_ps(a, _mm512_set1_ps(*p), c);
   }
+  QUIRE_INLINE static void StoreI(uint8_t* p, I v) { _mm512_storeu_si512(p, v); }
   QUIRE_INLINE static void Store(float* p, F v) { _mm512_storeu_ps(p, v); }
   QUIRE_INLINE static void Prefetch(const uint8_t* p) {
     _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);

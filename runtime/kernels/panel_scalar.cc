@@ -21,6 +21,7 @@ struct Plain {
     float v[16];
   };
   static constexpr int kTileRows = 1;
+  static constexpr int kWideRows = 2, kWidePanels = 2;
   static constexpr int kFloatRows = 2, kFloatPanels = 1, kFloatLonePanels = 1;
 
   template <typename R, typename Fn>
@@ -88,15 +89,27 @@ struct Plain {
   static I Broadcast(const int32_t* p) {
     return Lanes<I>([p](int) { return static_cast<uint32_t>(*p) << kShift; });
   }
-  static I Dot(const I& acc, const I& u, const int8_t* q) {
+  static I BroadcastBytes(const int8_t* q) {
+    uint32_t bytes;
+    std::memcpy(&bytes, q, sizeof bytes);
+    return Lanes<I>([bytes](int) { return bytes; });
+  }
+  static I Dot(const I& acc, const I& u, const I& a) {
     return Lanes<I>([&](int i) {
       int32_t sum = static_cast<int32_t>(acc.v[i]);
-      for (int c = 0; c < 4; ++c) sum += static_cast<int32_t>((u.v[i] >> (8 * c)) & 0xff) * q[c];
+      for (int c = 0; c < 4; ++c) {
+        sum += static_cast<int32_t>((u.v[i] >> (8 * c)) & 0xff) *
+               static_cast<int8_t>((a.v[i] >> (8 * c)) & 0xff);
+      }
       return static_cast<uint32_t>(sum);
     });
   }
+  static I Dot(const I& acc, const I& u, const int8_t* q) { return Dot(acc, u, BroadcastBytes(q)); }
   static F ToFloat(const I& a) {
     return Lanes<F>([&](int i) { return static_cast<float>(static_cast<int32_t>(a.v[i])); });
+  }
+  static F BroadcastF(const float* p) {
+    return Lanes<F>([p](int) { return *p; });
   }
   static F Mul(const F& a, const F& b) {
     return Lanes<F>([&](int i) { return a.v[i] * b.v[i]; });
@@ -110,6 +123,7 @@ struct Plain {
   static F FmaBroadcast(const F& a, const float* p, const F& c) {
     return Lanes<F>([&](int i) { return std::fma(a.v[i], *p, c.v[i]); });
   }
+  static void StoreI(uint8_t* p, const I& v) { std::memcpy(p, v.v, sizeof v.v); }
   static void Store(float* p, const F& v) { std::memcpy(p, v.v, sizeof v.v); }
   static void Prefetch(const uint8_t*) {}
 };

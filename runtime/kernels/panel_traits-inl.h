@@ -1,6 +1,15 @@
 // What the panel kernels share: knowledge of the quantised types at compile time, row tiles,
 // prefetch addresses. Included inside an anonymous namespace.
 
+// How the sums of a block become a result.
+template <bool kMin, bool kHalf, int kShift>
+struct EpilogueLaw {
+  static constexpr bool kHasMin = kMin;   // scale b adds b * (scaled sum of the activations)
+  static constexpr bool kHalves = kHalf;  // scale a serves 16 k, b the other 16
+  // Codes are stored plus 2^shift; the sum is put right by -2^shift * sum(a). -1: they are not.
+  static constexpr int kOffsetShift = kShift;
+};
+
 template <DType kType>
 struct Traits {
   static constexpr PanelFormat kFormat = PanelFormatOf(kType);
@@ -10,12 +19,12 @@ struct Traits {
   static constexpr bool kHasMin = kType == DType::kQ4_1 || kType == DType::kQ5_1 ||
                                   kType == DType::kQ4_K || kType == DType::kQ5_K;
   static constexpr bool kHalves = kType == DType::kQ6_K;  // one scale per 16 k
-  // Codes are stored plus 2^shift; the sum is put right by -2^shift * sum(a).
   static constexpr int kOffsetShift = kType == DType::kQ4_0   ? 3
                                       : kType == DType::kQ5_0 ? 4
                                       : kType == DType::kQ6_K ? 5
                                       : kType == DType::kQ8_0 ? 7
                                                               : -1;
+  using Law = EpilogueLaw<kHasMin, kHalves, kOffsetShift>;
 };
 
 // Where the activations of a tile's rows are at some block of 32 k.

@@ -6,7 +6,7 @@
 // A tile is MR activation rows x one panel: each group of codes is unpacked once and swept over the
 // rows, whose 4-byte groups come as broadcast memory operands. One tile streams the panels, reading
 // kPrefetchBytes ahead into L2. Several tiles take turns on groups of panels that stay in L2, and
-// together prefetch the next group.
+// together prefetch the next group. Many rows: see panel_wide-inl.h.
 
 inline constexpr int64_t kGroupBytes = 32 * 1024;
 inline constexpr int32_t kPrefetchBytes = 8192;
@@ -59,6 +59,20 @@ QUIRE_INLINE typename V::I CodesOfGroup(const uint8_t* block, int g) {
   }
 }
 
+// What the sum of codes times activations starts from, in pass 1 for the second half of a block.
+template <class V, class Law>
+QUIRE_INLINE typename V::I StartOfSum(const ActScale& a, int pass) {
+  if constexpr (Law::kHalves) {
+    const typename V::I low = V::template Broadcast<Law::kOffsetShift>(&a.neg_sum_lo);
+    if (pass == 0) return low;
+    return V::Sub(V::template Broadcast<Law::kOffsetShift>(&a.neg_sum), low);
+  } else if constexpr (Law::kOffsetShift >= 0) {
+    return V::template Broadcast<Law::kOffsetShift>(&a.neg_sum);
+  } else {
+    return V::ZeroI();
+  }
+}
+
 // f[r] += the block's part of row r. Rows are the inner loop: their sums are the independent chains
 // that hide the latency of the dot product.
 template <class V, DType kType, int MR>
@@ -70,17 +84,7 @@ QUIRE_INLINE void AddBlock(const uint8_t* block, const BlockScales<V>& k, const 
   for (int pass = 0; pass < kPasses; ++pass) {
     typename V::I s[MR];
     QUIRE_UNROLL(16)
-    for (int r = 0; r < MR; ++r) {
-      const ActScale* a = acts.Scale(r);
-      if constexpr (T::kHalves) {
-        s[r] = V::template Broadcast<T::kOffsetShift>(&a->neg_sum_lo);
-        if (pass == 1) s[r] = V::Sub(V::template Broadcast<T::kOffsetShift>(&a->neg_sum), s[r]);
-      } else if constexpr (T::kOffsetShift >= 0) {
-        s[r] = V::template Broadcast<T::kOffsetShift>(&a->neg_sum);
-      } else {
-        s[r] = V::ZeroI();
-      }
-    }
+    for (int r = 0; r < MR; ++r) s[r] = StartOfSum<V, typename T::Law>(*acts.Scale(r), pass);
     QUIRE_UNROLL(8)
     for (int i = 0; i < kGroups; ++i) {
       // Groups g and g + 4 share their nibble line.
@@ -134,6 +138,8 @@ void RowTile(const PanelJob& job, const TileWork& work) {
   }
 }
 
+#include "runtime/kernels/panel_wide-inl.h"
+
 using TileFn = void (*)(const PanelJob&, const TileWork&);
 
 template <class V, DType kType, int... kRows>
@@ -143,7 +149,7 @@ TileFn TileOf(int32_t rows, Rows<kRows...>) {
 }
 
 template <class V, DType kType>
-void QuantPanels(const PanelJob& job) {
+void NarrowPanels(const PanelJob& job) {
   const int32_t tiles = (job.rows + V::kTileRows - 1) / V::kTileRows;
   int32_t group = tiles == 1 ? job.panels : static_cast<int32_t>(kGroupBytes / job.panel_bytes);
   if (group < 1) group = 1;
@@ -157,4 +163,16 @@ void QuantPanels(const PanelJob& job) {
       TileOf<V, kType>(last - first, RowsUpTo<V::kTileRows>{})(job, work);
     }
   }
+}
+
+template <class V, DType kType>
+void QuantPanels(const PanelJob& job) {
+  const int32_t wide = job.rows < kWideFrom<V> ? 0 : job.panels / V::kWidePanels * V::kWidePanels;
+  if (wide > 0) WidePanels<V, kType>(job, wide);
+  if (wide == job.panels) return;
+  PanelJob rest = job;
+  rest.w += wide * job.panel_bytes;
+  rest.y += 16 * int64_t{wide};
+  rest.panels -= wide;
+  NarrowPanels<V, kType>(rest);
 }

@@ -82,6 +82,9 @@ void PrefetchSlot(const KvLayerView& kv, std::span<const KvSlot> slots, int32_t 
   for (size_t i = 0; i < v_bytes; i += 64) __builtin_prefetch(v + i, 1);
 }
 
+// Panels of a range: in pairs where the kernels take pairs.
+int32_t PanelUnit(int32_t rows) { return rows >= kPairedRows ? 2 : 1; }
+
 // Panels that are computed at a time: so few that rows x columns stay in L2 and that a worker's
 // part has several, a multiple of `unit`.
 int32_t PanelGrain(const Step& step, int32_t panels, int32_t rows, int32_t unit) {
@@ -134,7 +137,8 @@ ActRows NormRowsWithResidual(const Step& step, int32_t worker, std::span<const f
 void ProjectQkv(const Step& step, int32_t worker, const LayerWeights& layer, const ActRows& h) {
   const std::array<const PackedMatrix*, 3> parts = {&layer.wq, &layer.wk, &layer.wv};
   const int32_t panels = layer.wq.panels() + layer.wk.panels() + layer.wv.panels();
-  const int32_t grain = std::max(1, panels / step.pool.size() / kGrainsPerPart);
+  const int32_t unit = PanelUnit(step.rows());
+  const int32_t grain = std::max(unit, RoundDown(panels / step.pool.size() / kGrainsPerPart, unit));
   step.pool.Share(worker, panels, grain, [&](int32_t begin, int32_t end) {
     float* out = step.act.qkv.data();
     int32_t first = 0;  // panel of [Wq; Wk; Wv] where the part starts
@@ -203,15 +207,16 @@ ActRows AttentionRows(const Step& step, int32_t worker) {
 
 void AddProduct(const Step& step, int32_t worker, const PackedMatrix& w, const ActRows& h) {
   WorkerScratch& scratch = step.act.workers[worker];
-  step.pool.Share(
-      worker, w.panels(), PanelGrain(step, w.panels(), h.rows, 1), [&](int32_t begin, int32_t end) {
-        const int32_t col = begin * kPanelRows, cols = std::min(end * kPanelRows, w.rows) - col;
-        Linear(w, {begin, end}, h, {scratch.tile.data() - col, cols}, scratch.linear);
-        for (int32_t row = 0; row < h.rows; ++row) {
-          AddTo(step.act.x.data() + int64_t{row} * w.rows + col,
-                scratch.tile.data() + int64_t{row} * cols, cols);
-        }
-      });
+  step.pool.Share(worker, w.panels(), PanelGrain(step, w.panels(), h.rows, PanelUnit(h.rows)),
+                  [&](int32_t begin, int32_t end) {
+                    const int32_t col = begin * kPanelRows,
+                                  cols = std::min(end * kPanelRows, w.rows) - col;
+                    Linear(w, {begin, end}, h, {scratch.tile.data() - col, cols}, scratch.linear);
+                    for (int32_t row = 0; row < h.rows; ++row) {
+                      AddTo(step.act.x.data() + int64_t{row} * w.rows + col,
+                            scratch.tile.data() + int64_t{row} * cols, cols);
+                    }
+                  });
 }
 
 void GateAndUp(const Step& step, int32_t worker, const LayerWeights& layer, const ActRows& h) {
@@ -229,10 +234,13 @@ void GateAndUp(const Step& step, int32_t worker, const LayerWeights& layer, cons
     float* up = gate + int64_t{h.rows} * cols;
     Linear(layer.gate, range, h, {gate - col, cols}, scratch.linear);
     Linear(layer.up, range, h, {up - col, cols}, scratch.linear);
+    const bool quantized = UsesQuantizedActivations(layer.down.type);
     for (int32_t row = 0; row < h.rows; ++row) {
-      float* hidden = MutableRow(out, row) + col;
-      SwiGlu(gate + int64_t{row} * cols, up + int64_t{row} * cols, cols, hidden);
-      if (UsesQuantizedActivations(layer.down.type)) QuantizeColumns(hidden, out, row, col, cols);
+      float* gate_row = gate + int64_t{row} * cols;
+      // Of quantised products nobody reads the f32 rows: the tile serves as their place.
+      float* hidden = quantized ? gate_row : MutableRow(out, row) + col;
+      SwiGlu(gate_row, up + int64_t{row} * cols, cols, hidden);
+      if (quantized) QuantizeColumns(hidden, out, row, col, cols);
     }
   });
 }
