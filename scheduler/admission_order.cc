@@ -17,10 +17,11 @@ void AdmissionOrder::Begin(std::span<Sequence* const> waiting, MonotonicTime now
   for (Sequence* sequence : waiting) {
     if (sequence->paused) continue;
     top = std::max(top, sequence->priority);
-    entries_.push_back({.sequence = sequence,
-                        .level = EffectivePriority(sequence->priority, sequence->request->arrival,
-                                                   now, policy_.ageing_ns),
-                        .owed = sequence->started || sequence->bypasses >= policy_.max_bypasses});
+    entries_.push_back(
+        {.sequence = sequence,
+         .level = EffectivePriority(sequence->priority, sequence->request->arrival, now,
+                                    policy_.ageing_ns),
+         .owed = sequence->started || sequence->setbacks.bypasses >= policy_.max_bypasses});
   }
   // Ageing lifts a request to the highest priority that waits and not past it: among peers the age
   // must not outdo the shares, or a tenant's long backlog would shut out all others.

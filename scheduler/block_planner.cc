@@ -44,7 +44,7 @@ bool BlockPlanner::MustCopyTail(const Sequence& sequence) const {
 int32_t BlockPlanner::Lacking(const Sequence& sequence) const {
   const int32_t missing = sequence.blocks.Missing(sequence.num_tokens() + 1);
   const int32_t window = WindowBlocks(sequence.request->kv) - sequence.blocks.held();
-  return std::min(missing, std::max(1, window)) + MustCopyTail(sequence) + sequence.places -
+  return std::min(missing, std::max(1, window)) + MustCopyTail(sequence) + sequence.forks.places -
          1;  // each of its forks needs a tail of its own
 }
 
@@ -129,9 +129,9 @@ bool BlockPlanner::ChooseVictims(const Sequence& head, bool displace) {
   int32_t have = pool_.num_available();
   // Each displacement asks for one spare block more: where memory is short, coming back is not
   // worth a block that somebody else needs a moment later.
-  const int32_t forks = std::min(head.children, std::max(0, places - 1));
+  const int32_t forks = std::min(head.forks.children, std::max(0, places - 1));
   int32_t need = std::min(Fresh(head) + forks, pool_.total() - Matched(head)) + spoken_for_ +
-                 std::min(head.displacements, running_.num_active());
+                 std::min(head.setbacks.displacements, running_.num_active());
   victims_.clear();
   const auto has_room = [&] {
     return have - Revived(head) >= need && PinsHold(running, victims_, head, pool_.total());
@@ -144,7 +144,8 @@ bool BlockPlanner::ChooseVictims(const Sequence& head, bool displace) {
   for (size_t i = running.size(); displace && i-- > 0 && !(has_room() && places > 0);) {
     Sequence* victim = running[i];
     if (victim->level >= head.priority) break;
-    if (victim->paused || victim->pinned || victim->admitted_step == step_) continue;
+    if (victim->paused || victim->setbacks.pinned || victim->setbacks.admitted_step == step_)
+      continue;
     have += Leave(*victim);
     need -= Lacking(*victim);
     ++places;
@@ -195,12 +196,13 @@ int32_t BlockPlanner::Revived(const Sequence& head) const {
 }
 
 int32_t BlockPlanner::PlacesFor(const Sequence& head, int32_t places) const {
-  return std::max(1, std::min({1 + head.children, places, head.OutputsWithin(pool_.total())}));
+  return std::max(1,
+                  std::min({1 + head.forks.children, places, head.OutputsWithin(pool_.total())}));
 }
 
 bool BlockPlanner::Defers(Sequence& head) {
   CHECK(matched_ == &head);
-  if (head.deferrals >= kMaxDeferrals || !cache_.Uses(head)) return false;
+  if (head.setbacks.deferrals >= kMaxDeferrals || !cache_.Uses(head)) return false;
   const std::span<const TokenId> tokens = head.tokens;
   const size_t known = match_.full.size() * kBlockTokens;
   const size_t next = known + kBlockTokens;
@@ -217,13 +219,13 @@ bool BlockPlanner::Defers(Sequence& head) {
                               others.subspan(known, kBlockTokens)) &&
            std::ranges::equal(tokens.first(known), others.first(known));
   });
-  head.deferrals += computed;
+  head.setbacks.deferrals += computed;
   return computed;
 }
 
 int32_t BlockPlanner::Start(Sequence& head, int32_t budget) {
   CHECK(matched_ == &head);
-  head.admitted_step = step_;
+  head.setbacks.admitted_step = step_;
   // The source of a copy is held until the copy has its block: one block more for a moment.
   if (match_.partial_tokens > 0 && pool_.ref_count(match_.partial) == 0 &&
       pool_.num_available() - Revived(head) <= Fresh(head)) {
@@ -247,8 +249,8 @@ void BlockPlanner::Preempt(Sequence& victim, PreemptCause cause) {
   if (victim.paused) cause = PreemptCause::kPaused;
   ++preemptions_[static_cast<size_t>(cause)];
   // A slow reader is preempted by its own doing: that is not bounded.
-  victim.displacements += !victim.paused;
-  victim.pinned = victim.displacements >= options_.max_preemptions;
+  victim.setbacks.displacements += !victim.paused;
+  victim.setbacks.pinned = victim.setbacks.displacements >= options_.max_preemptions;
   preempted_.push_back(victim.id);
   running_.Remove(victim);
   cache_.PublishTail(victim);

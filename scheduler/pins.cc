@@ -9,9 +9,9 @@ bool PinsHold(std::span<Sequence* const> running, std::span<Sequence* const> lea
   const auto stays = [&](const Sequence* s) {
     return std::ranges::find(leaving, s) == leaving.end();
   };
-  const Sequence* lowest = head.pinned ? &head : nullptr;  // pinned one of lowest rank
+  const Sequence* lowest = head.setbacks.pinned ? &head : nullptr;  // pinned one of lowest rank
   for (const Sequence* sequence : running) {
-    if (!sequence->pinned || !stays(sequence)) continue;
+    if (!sequence->setbacks.pinned || !stays(sequence)) continue;
     if (lowest == nullptr || lowest->Outranks(*sequence)) lowest = sequence;
   }
   if (lowest == nullptr) return true;

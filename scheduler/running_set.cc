@@ -25,7 +25,7 @@ void RunningSet::Remove(Sequence& sequence) {
 
 int32_t RunningSet::num_active() const {
   int32_t places = 0;
-  for (const Sequence* sequence : items_) places += sequence->paused ? 0 : sequence->places;
+  for (const Sequence* sequence : items_) places += sequence->paused ? 0 : sequence->forks.places;
   return places;
 }
 
@@ -40,7 +40,7 @@ Sequence* RunningSet::VictimFor(const Sequence& sequence) const {
   if (Sequence* paused = LatestPaused()) return paused;
   Sequence* pinned = nullptr;
   for (size_t i = items_.size(); i-- > 0 && sequence.Outranks(*items_[i]);) {
-    if (!items_[i]->pinned) return items_[i];
+    if (!items_[i]->setbacks.pinned) return items_[i];
     if (pinned == nullptr) pinned = items_[i];
   }
   const auto first = std::ranges::find(items_, false, &Sequence::paused);

@@ -59,7 +59,7 @@ size_t MostLive(const SchedulerOptions& options, int32_t num_blocks) {
 }
 
 void DescribeEnd(const Sequence& sequence, TokenEvent& event) {
-  event.preemptions = sequence.preemptions;
+  event.preemptions = sequence.setbacks.preemptions;
   event.cached_prompt_tokens = std::max(0, sequence.cached_prompt_tokens);
   event.first_scheduled = sequence.first_scheduled;
 }
@@ -135,11 +135,11 @@ absl::Status Scheduler::Add(Request request) {
     Sequence& sequence = live->sequences.emplace_back(live->request, i, s.next_order++, s.pool);
     sequence.priority = s.options.queue.fcfs ? 0 : live->request.priority;
     sequence.level = sequence.priority;
-    sequence.pinned = s.options.queue.max_preemptions == 0;
-    sequence.live = live.get();
-    sequence.unforked = i > 0;
+    sequence.setbacks.pinned = s.options.queue.max_preemptions == 0;
+    sequence.forks.owner = live.get();
+    sequence.forks.pending = i > 0;
   }
-  live->sequences.front().children = live->open - 1;
+  live->sequences.front().forks.children = live->open - 1;
   s.waiting.Insert(live->sequences.front());
   s.sequences_started += live->open;
   const RequestId id = live->request.id;
@@ -171,8 +171,8 @@ void Scheduler::State::End(Sequence& sequence, FinishReason reason) {
   if (sequence.ended()) return;
   sequence.ending = reason;
   ended.push_back(&sequence);
-  for (int32_t i = 1; i <= sequence.children; ++i) {  // they cannot go on without it
-    End(sequence.live->sequences[static_cast<size_t>(i)], reason);
+  for (int32_t i = 1; i <= sequence.forks.children; ++i) {  // they cannot go on without it
+    End(sequence.forks.owner->sequences[static_cast<size_t>(i)], reason);
   }
 }
 
@@ -188,7 +188,7 @@ void Scheduler::State::Expire(MonotonicTime now) {
 void Scheduler::State::Retire(Sequence& sequence) {
   if (sequence.running) {
     running.Remove(sequence);
-  } else if (!sequence.unforked) {
+  } else if (!sequence.forks.pending) {
     waiting.Remove(sequence);
   }
   if (sequence.ending != FinishReason::kError) cache.PublishTail(sequence);
@@ -252,9 +252,9 @@ void Scheduler::State::CommitDraws(Sequence& first, std::span<const Sampled> dra
                                    std::vector<TokenEvent>& events) {
   CHECK(draws[0].sequence == first.id) << "draws do not match the plan";
   if (first.ended()) return;  // aborted while the step ran: its token is dropped
-  LiveRequest& request = *first.live;
+  LiveRequest& request = *first.forks.owner;
   const auto index = static_cast<size_t>(first.id.output_index);
-  if (first.children > 0) Fork(first);
+  if (first.forks.children > 0) Fork(first);
   for (size_t i = 0; i < draws.size(); ++i) {  // the last one that ends takes the request with it
     Sequence& sequence = request.sequences[index + i];
     CHECK(draws[i].sequence == sequence.id) << "draws do not match the plan";
@@ -269,13 +269,13 @@ void Scheduler::State::CommitDraws(Sequence& first, std::span<const Sampled> dra
 // The prompt is computed: the other outputs share its blocks, those that have a place in the batch;
 // the rest wait for one, and find the prompt in the cache.
 void Scheduler::State::Fork(Sequence& first) {
-  for (int32_t i = 1; i <= first.children; ++i) {
-    Sequence& child = first.live->sequences[static_cast<size_t>(i)];
-    child.unforked = false;
+  for (int32_t i = 1; i <= first.forks.children; ++i) {
+    Sequence& child = first.forks.owner->sequences[static_cast<size_t>(i)];
+    child.forks.pending = false;
     child.computed_before = first.num_computed;
     child.cached_prompt_tokens = first.cached_prompt_tokens;
     child.level = first.level;
-    if (i < first.places) {
+    if (i < first.forks.places) {
       child.blocks.Share(first.blocks);
       child.num_computed = first.num_computed;
       running.Insert(child);
@@ -283,8 +283,8 @@ void Scheduler::State::Fork(Sequence& first) {
       waiting.Insert(child);
     }
   }
-  first.children = 0;
-  first.places = 1;
+  first.forks.children = 0;
+  first.forks.places = 1;
 }
 
 void Scheduler::State::CommitRows(const StepPlanner::Grant& grant) {

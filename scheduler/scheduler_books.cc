@@ -54,7 +54,7 @@ SchedulerStats Scheduler::Stats() const {
   stats.preemptions = preemptions[0] + preemptions[1] + preemptions[2];
   for (const Sequence* sequence : s.running.items()) {
     if (sequence->paused) {
-      stats.waiting += sequence->places;
+      stats.waiting += sequence->forks.places;
       stats.waiting_tokens += sequence->uncomputed();
     } else if (sequence->uncomputed() > 1) {
       stats.prompt_backlog += sequence->uncomputed();
@@ -67,23 +67,24 @@ SchedulerStats Scheduler::Stats() const {
 int32_t Scheduler::State::NumWaiting() const {
   int32_t count = 0;
   for (const Sequence* sequence : running.items()) {
-    count += 1 + sequence->children - sequence->places;
+    count += 1 + sequence->forks.children - sequence->forks.places;
   }
-  for (const Sequence* sequence : waiting.items()) count += 1 + sequence->children;
+  for (const Sequence* sequence : waiting.items()) count += 1 + sequence->forks.children;
   return count;
 }
 
 absl::Status Scheduler::State::AuditSequence(const Sequence& sequence) const {
   AUDIT(sequence.num_computed >= 0 && sequence.num_computed < sequence.num_tokens());
   AUDIT(sequence.num_output() <= sequence.request->stop.max_tokens);
-  AUDIT(sequence.bypasses <= options.queue.max_bypasses);
+  AUDIT(sequence.setbacks.bypasses <= options.queue.max_bypasses);
   AUDIT(sequence.level >= sequence.priority);
-  AUDIT(sequence.displacements <= sequence.preemptions);
-  AUDIT(sequence.pinned == (sequence.displacements >= options.queue.max_preemptions));
+  AUDIT(sequence.setbacks.displacements <= sequence.setbacks.preemptions);
+  AUDIT(sequence.setbacks.pinned ==
+        (sequence.setbacks.displacements >= options.queue.max_preemptions));
   AUDIT(sequence.blocks.size() >= BlocksFor(sequence.num_computed));
   AUDIT(sequence.blocks.size() <= BlocksFor(sequence.num_tokens()));
-  AUDIT(!sequence.unforked && sequence.places <= 1 + sequence.children);
-  AUDIT(sequence.children == 0 || sequence.num_output() == 0);
+  AUDIT(!sequence.forks.pending && sequence.forks.places <= 1 + sequence.forks.children);
+  AUDIT(sequence.forks.children == 0 || sequence.num_output() == 0);
   if (sequence.running) {
     AUDIT(sequence.started);
     AUDIT(sequence.blocks.size() >= 1);
@@ -132,7 +133,7 @@ absl::Status Scheduler::Audit() const {
                                : items[i - 1]->order < items[i]->order),
             "order lost");
       RETURN_IF_ERROR(s.AuditSequence(*items[i]));
-      listed += static_cast<size_t>(items[i]->children);
+      listed += static_cast<size_t>(items[i]->forks.children);
       for (BlockId id : items[i]->blocks.ids()) {
         if (id != BlockId::kNone) ++holders[static_cast<size_t>(id)];
       }

@@ -26,9 +26,9 @@ void Sequence::Preempt() {
   blocks.Release();
   computed_before = std::max(computed_before, num_computed);
   num_computed = 0;
-  places = 1;
-  bypasses = 0;
-  ++preemptions;
+  forks.places = 1;
+  setbacks.bypasses = 0;
+  ++setbacks.preemptions;
 }
 
 }  // namespace quire

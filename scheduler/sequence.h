@@ -18,6 +18,27 @@ namespace quire {
 
 struct LiveRequest;
 
+// Of a sequence as an output among others of its request. The first output computes the prompt for
+// all; they wait for it, and part from it when it is done.
+struct Forks {
+  LiveRequest* owner = nullptr;  // with the request's other outputs
+  // Of the first output until its prompt is computed: the others that wait for it, and the places
+  // in the batch that it holds for itself and the first of them.
+  int32_t children = 0;
+  int32_t places = 1;
+  bool pending = false;  // it is one of those, in no list
+};
+
+// What it has lost to others, so that the policy can bound it.
+struct Setbacks {
+  int32_t preemptions = 0;     // times it lost its blocks
+  int32_t displacements = 0;   // those while it could run
+  bool pinned = false;         // they were as many as may be: it keeps its blocks
+  uint64_t admitted_step = 0;  // step of its last admission: in it nobody takes its place
+  int32_t bypasses = 0;        // since it began to wait: admissions behind it that passed it
+  int32_t deferrals = 0;       // steps it waited for a prefix that another one computes
+};
+
 struct Sequence {
   static constexpr int32_t kNotLookedUp = -1;
 
@@ -39,7 +60,7 @@ struct Sequence {
   int64_t MostBlocks(int32_t outputs) const {
     return SharedBlocks() + int64_t{outputs} * OwnBlocks();
   }
-  int64_t MostBlocks() const { return MostBlocks(running ? places : 1 + children); }
+  int64_t MostBlocks() const { return MostBlocks(running ? forks.places : 1 + forks.children); }
   // How many outputs that fork from it `blocks` blocks can hold to their end; may be negative.
   int32_t OutputsWithin(int32_t blocks) const { return (blocks - SharedBlocks()) / OwnBlocks(); }
   // Rank among running sequences: the higher level, then the earlier arrival. Fixed while both run.
@@ -55,29 +76,18 @@ struct Sequence {
   SequenceId id;
   const Request* request;
   uint64_t order;               // arrival order, unique; kept for life
-  LiveRequest* live = nullptr;  // with the request's other outputs
   std::vector<TokenId> tokens;  // prompt, then output; never reallocates
   BlockTable blocks;
   int32_t num_computed = 0;  // leading tokens whose KV exists
   // Leading tokens whose KV existed at some time: rows below it are recomputed.
   int32_t computed_before = 0;
   int32_t cached_prompt_tokens = kNotLookedUp;  // found in the prefix cache at first admission
-  int32_t preemptions = 0;
-  // Of the first output of a request until its prompt is computed: the other outputs that wait for
-  // it, and the places in the batch that it holds for itself and the first of them.
-  int32_t children = 0;
-  int32_t places = 1;
-  bool unforked = false;      // it is one of those, in no list
-  int32_t deferrals = 0;      // steps it waited for a prefix that another one computes
-  uint64_t granted_step = 0;  // step in which it last got tokens
-  int32_t priority = 0;       // base priority; 0 for all under fcfs
-  int32_t level = 0;          // effective priority with which it last left the queue
-  int32_t bypasses = 0;       // since it began to wait: admissions behind it that passed it
-  // Preemptions while it could run, and whether they were as many as may be: it keeps its blocks.
-  int32_t displacements = 0;
-  bool pinned = false;
-  uint64_t admitted_step = 0;  // step of its last admission
-  bool started = false;        // has left the queue at least once
+  uint64_t granted_step = 0;                    // step in which it last got tokens
+  int32_t priority = 0;                         // base priority; 0 for all under fcfs
+  int32_t level = 0;  // effective priority with which it last left the queue
+  Forks forks;
+  Setbacks setbacks;
+  bool started = false;  // has left the queue at least once
   MonotonicTime first_scheduled{};
   bool running = false;                       // in the running set; else in the queue, or retired
   bool paused = false;                        // gets no tokens

@@ -159,7 +159,7 @@ void StepPlanner::GrantRunning(MonotonicTime now) {
   int32_t places = 0;
   for (Sequence* sequence : running_.items()) {
     if (sequence->paused) continue;
-    places += sequence->places;
+    places += sequence->forks.places;
     if (places > options_.max_running) break;
     candidates_.push_back(sequence);
     uncomputed_.push_back(sequence->uncomputed());
@@ -199,7 +199,7 @@ void StepPlanner::Admit(MonotonicTime now) {
     const int32_t tokens = Start(*head, budget, now);
     grants_.push_back({head, tokens});
     budget -= tokens;
-    places -= head->places;
+    places -= head->forks.places;
     if (AnyPassedEnough()) break;
   }
 }
@@ -215,19 +215,19 @@ bool StepPlanner::Defers(Sequence& head) {
 // Whether others may start before this one, which waits on.
 bool StepPlanner::MayPass(Sequence& head) {
   passed_.push_back(&head);
-  return !options_.queue.fcfs && head.bypasses < options_.queue.max_bypasses;
+  return !options_.queue.fcfs && head.setbacks.bypasses < options_.queue.max_bypasses;
 }
 
 bool StepPlanner::AnyPassedEnough() const {
   return std::ranges::any_of(passed_, [this](const Sequence* sequence) {
-    return sequence->bypasses >= options_.queue.max_bypasses;
+    return sequence->setbacks.bypasses >= options_.queue.max_bypasses;
   });
 }
 
 // Right behind MakeRoomFor; returns how many of its tokens to compute, at most `budget`.
 int32_t StepPlanner::Start(Sequence& head, int32_t budget, MonotonicTime now) {
   waiting_.Remove(head);
-  head.places = blocks_.PlacesFor(head, options_.max_running - running_.num_active());
+  head.forks.places = blocks_.PlacesFor(head, options_.max_running - running_.num_active());
   running_.Insert(head);
   const int32_t tokens = blocks_.Start(head, budget);
   if (!head.started) {
@@ -236,13 +236,14 @@ int32_t StepPlanner::Start(Sequence& head, int32_t budget, MonotonicTime now) {
   }
   head.started = true;
   admitted_.push_back(head.id);
-  for (int32_t i = 1; i <= head.children; ++i) {  // they are drawn when its prompt is computed
-    Sequence& child = head.live->sequences[static_cast<size_t>(i)];
+  for (int32_t i = 1; i <= head.forks.children;
+       ++i) {  // they are drawn when its prompt is computed
+    Sequence& child = head.forks.owner->sequences[static_cast<size_t>(i)];
     if (!child.started) child.first_scheduled = now;
     child.started = true;
-    if (i < head.places) admitted_.push_back(child.id);
+    if (i < head.forks.places) admitted_.push_back(child.id);
   }
-  for (Sequence* sequence : passed_) ++sequence->bypasses;
+  for (Sequence* sequence : passed_) ++sequence->setbacks.bypasses;
   return tokens;
 }
 
@@ -260,7 +261,7 @@ void StepPlanner::WritePlan() {
                         .history = known,
                         .block_table = sequence->blocks.ids(),
                         .num_logits = tokens == sequence->uncomputed() ? 1 : 0,
-                        .num_draws = tokens == sequence->uncomputed() ? sequence->places : 1,
+                        .num_draws = tokens == sequence->uncomputed() ? sequence->forks.places : 1,
                         .num_prompt = sequence->num_prompt(),
                         .request = sequence->request});
     plan_.num_tokens += tokens;

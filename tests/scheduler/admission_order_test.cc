@@ -95,7 +95,7 @@ TEST_F(AdmissionOrderTest, SharesAreReadAtEachTurn) {
 TEST_F(AdmissionOrderTest, ThoseOwedATurnGoBeforeTheirEquals) {
   Add({.tenant = 1});
   Add({.tenant = 2});
-  Add({.tenant = 1}).bypasses = policy_.max_bypasses;
+  Add({.tenant = 1}).setbacks.bypasses = policy_.max_bypasses;
   Add({.tenant = 1}).started = true;
   Add({.priority = 1});
   shares_.ChargePrompt(1, 10);

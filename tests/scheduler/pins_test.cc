@@ -24,7 +24,7 @@ TEST_F(PinsTest, WithoutPinsAnythingGoes) {
 
 TEST_F(PinsTest, APinnedHeadMustFitBesideAllThatOutrankIt) {
   Sequence* const running[] = {&first_, &second_};
-  last_.pinned = true;
+  last_.setbacks.pinned = true;
   EXPECT_TRUE(PinsHold(running, {}, last_, 4));
   EXPECT_FALSE(PinsHold(running, {}, last_, 3));
 }
@@ -32,29 +32,29 @@ TEST_F(PinsTest, APinnedHeadMustFitBesideAllThatOutrankIt) {
 TEST_F(PinsTest, WhoIsLeavingDoesNotCount) {
   Sequence* const running[] = {&first_, &second_};
   Sequence* const leaving[] = {&first_};
-  last_.pinned = true;
+  last_.setbacks.pinned = true;
   EXPECT_TRUE(PinsHold(running, leaving, last_, 3));
 }
 
 TEST_F(PinsTest, WhoRanksBelowCanAlwaysGiveWay) {
   Sequence* const running[] = {&second_, &third_};
-  first_.pinned = true;
+  first_.setbacks.pinned = true;
   EXPECT_TRUE(PinsHold(running, {}, first_, 1));
-  first_.pinned = false;
-  second_.pinned = true;
+  first_.setbacks.pinned = false;
+  second_.setbacks.pinned = true;
   EXPECT_TRUE(PinsHold(running, {}, last_, 2)) << "a victim of the pinned one";
 }
 
 TEST_F(PinsTest, AHeadThatOutranksAPinnedOneMustFitBesideIt) {
   Sequence* const running[] = {&second_, &third_};
-  third_.pinned = true;
+  third_.setbacks.pinned = true;
   last_.level = 1;
   EXPECT_TRUE(PinsHold(running, {}, last_, 4));
   EXPECT_FALSE(PinsHold(running, {}, last_, 3));
 }
 
 TEST_F(PinsTest, AloneItAlwaysFits) {
-  last_.pinned = true;
+  last_.setbacks.pinned = true;
   EXPECT_TRUE(PinsHold({}, {}, last_, 1));
 }
 

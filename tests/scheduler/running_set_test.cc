@@ -37,10 +37,10 @@ TEST_F(RunningSetTest, ALowerLevelGivesWayBeforeLaterArrival) {
 }
 
 TEST_F(RunningSetTest, APinnedOneGivesWayOnlyToTheFirstAndLast) {
-  third_.pinned = true;
+  third_.setbacks.pinned = true;
   EXPECT_EQ(running_.VictimFor(first_), &second_);
   EXPECT_EQ(running_.VictimFor(second_), nullptr);
-  second_.pinned = true;
+  second_.setbacks.pinned = true;
   EXPECT_EQ(running_.VictimFor(first_), &third_) << "the first must advance";
 }
 
