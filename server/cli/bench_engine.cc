@@ -28,42 +28,31 @@ SchedulerOptions SchedulerOptionsFor(const RunnerLimits& limits, int64_t target_
 
 absl::StatusOr<std::unique_ptr<BenchEngine>> BenchEngine::Create(
     const LoadedModel& model, WorkerPool* pool, const BenchEngineOptions& options) {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<CpuModelRunner> runner,
-      CpuModelRunner::Create(model.config, model.weights,
-                             {.kv_dtype = options.kv_dtype,
-                              .num_blocks = options.num_blocks,
-                              .max_rows = std::max(options.step_tokens, options.max_seqs),
-                              .max_seqs = options.max_seqs,
-                              .pool = pool}));
+  ASSIGN_OR_RETURN(std::unique_ptr<CpuModelRunner> runner,
+                   MakeBenchRunner(model, pool, options.runner));
   return std::unique_ptr<BenchEngine>(new BenchEngine(model, pool, options, std::move(runner)));
 }
 
 BenchEngine::BenchEngine(const LoadedModel& model, WorkerPool* pool,
                          const BenchEngineOptions& options, std::unique_ptr<CpuModelRunner> runner)
-    : model_(model),
-      runner_(std::move(runner)),
-      scheduler_(SchedulerOptionsFor(runner_->Limits(), options.target_itl_ns), options.num_blocks),
+    : runner_(std::move(runner)),
+      scheduler_(SchedulerOptionsFor(runner_->Limits(), options.target_itl_ns),
+                 options.runner.num_blocks),
       builder_(runner_->Limits()),
       sampler_({.vocab_size = model.config.vocab_size, .pool = pool}),
-      sampled_(static_cast<size_t>(options.max_seqs)),
-      random_(options.seed) {}
-
-TokenId BenchEngine::RandomToken() {
-  return TokenId{static_cast<int32_t>(random_() % model_.config.vocab_size)};
-}
+      sampled_(static_cast<size_t>(options.runner.max_seqs)),
+      random_(model.config.vocab_size, options.seed) {}
 
 void BenchEngine::SharePrefix(int32_t tokens) {
   prefix_.clear();
-  for (int32_t i = 0; i < tokens; ++i) prefix_.push_back(RandomToken());
+  random_.FillTo(tokens, &prefix_);
 }
 
 RequestId BenchEngine::Submit(int32_t prompt_tokens, int32_t max_tokens) {
   Request request;
   request.id = RequestId{next_id_++};
   request.prompt = prefix_;
-  while (static_cast<int32_t>(request.prompt.size()) < prompt_tokens)
-    request.prompt.push_back(RandomToken());
+  random_.FillTo(prompt_tokens, &request.prompt);
   request.sampling.temperature = 0;
   request.stop.max_tokens = max_tokens;
   request.stop.ignore_eos = true;

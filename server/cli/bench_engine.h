@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <string_view>
 #include <vector>
 
@@ -17,15 +16,13 @@
 #include "runtime/sampling/sampler.h"
 #include "scheduler/batch_builder.h"
 #include "scheduler/scheduler.h"
+#include "server/cli/bench_runner.h"
 
 namespace quire {
 
 struct BenchEngineOptions {
-  int32_t step_tokens = 128;
-  int32_t max_seqs = 1;
-  int32_t num_blocks = 1;
+  BenchRunnerOptions runner;
   int64_t target_itl_ns = 0;  // 0: the step budget is fixed
-  KvDType kv_dtype = KvDType::kInt8;
   uint64_t seed = 1;
 };
 
@@ -68,19 +65,17 @@ class BenchEngine {
  private:
   BenchEngine(const LoadedModel& model, WorkerPool* pool, const BenchEngineOptions& options,
               std::unique_ptr<CpuModelRunner> runner);
-  TokenId RandomToken();
   RequestId Submit(int32_t prompt_tokens, int32_t max_tokens);
   void StartAll(int32_t streams, int32_t prompt_tokens, int32_t max_tokens);
   void Step(BenchTiming* timing);
 
-  const LoadedModel& model_;
   std::unique_ptr<CpuModelRunner> runner_;
   Scheduler scheduler_;
   BatchBuilder builder_;
   Sampler sampler_;
   std::vector<Sampled> sampled_;
   std::vector<TokenEvent> events_;
-  std::mt19937_64 random_;
+  RandomTokens random_;
   std::vector<TokenId> prefix_;  // of every prompt
   uint64_t next_id_ = 1;
 };

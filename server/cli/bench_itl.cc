@@ -12,12 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double QuantileMs(const std::vector<int64_t>& sorted, double q) {
-  return static_cast<double>(
-             sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1))]) *
-         1e-6;
-}
-
 Json RunItl(BenchEngine& engine, const ItlBenchOptions& options, double target_ms) {
   (void)engine.PromptBeside(options.streams, options.stream_tokens, options.prompt_tokens);  // warm
   std::vector<int64_t> steps;
@@ -29,24 +23,25 @@ Json RunItl(BenchEngine& engine, const ItlBenchOptions& options, double target_m
     seconds += stall.prompt_seconds;
   }
   std::ranges::sort(steps);
+  const auto quantile_ms = [&](double q) {
+    return static_cast<double>(QuantileOf(steps, q)) * 1e-6;
+  };
   const double rate = options.prompt_tokens * options.repetitions / seconds;
   std::fprintf(stderr, "bench: itl beside a prompt, target %.0f ms: p99 %.1f ms, %.0f tokens/s\n",
-               target_ms, QuantileMs(steps, 0.99), rate);
-  return {{"target_itl_ms", target_ms},
-          {"itl_ms",
-           {{"p50", QuantileMs(steps, 0.5)},
-            {"p99", QuantileMs(steps, 0.99)},
-            {"max", QuantileMs(steps, 1)}}},
-          {"prompt_tps", rate}};
+               target_ms, quantile_ms(0.99), rate);
+  return {
+      {"target_itl_ms", target_ms},
+      {"itl_ms", {{"p50", quantile_ms(0.5)}, {"p99", quantile_ms(0.99)}, {"max", quantile_ms(1)}}},
+      {"prompt_tps", rate}};
 }
 
 }  // namespace
 
 absl::StatusOr<Json> BenchItl(const LoadedModel& model, WorkerPool* pool, BenchEngineOptions engine,
                               const ItlBenchOptions& options) {
-  engine.max_seqs = options.streams + 1;
+  engine.runner.max_seqs = options.streams + 1;
   // A stream generates up to as many tokens as the prompt has.
-  engine.num_blocks =
+  engine.runner.num_blocks =
       options.streams * BlocksFor(options.stream_tokens + options.prompt_tokens + 1) +
       BlocksFor(options.prompt_tokens + 1);
   Json results = Json::array();

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <random>
 #include <utility>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/sampling/sampler.h"
 #include "scheduler/batch_builder.h"
+#include "server/cli/bench_runner.h"
 
 namespace quire {
 namespace {
@@ -74,11 +74,7 @@ class Grid {
         sampler_({.vocab_size = model.config.vocab_size, .pool = pool}),
         shapes_(runner_->Limits().num_blocks),
         sampled_(static_cast<size_t>(options.max_seqs)) {
-    std::mt19937_64 random(1);
-    for (int32_t i = 0; i < model.config.context_tokens; ++i) {
-      tokens_.push_back(
-          TokenId{static_cast<int32_t>(random() % static_cast<uint64_t>(model.config.vocab_size))});
-    }
+    RandomTokens(model.config.vocab_size, 1).FillTo(model.config.context_tokens, &tokens_);
     request_.sampling.temperature = 0;
     request_.stop.ignore_eos = true;
   }
@@ -147,14 +143,12 @@ class Grid {
 
 absl::StatusOr<std::vector<CostPoint>> MeasureSteps(const LoadedModel& model, WorkerPool* pool,
                                                     const GridOptions& options) {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<CpuModelRunner> runner,
-      CpuModelRunner::Create(model.config, model.weights,
-                             {.kv_dtype = options.kv_dtype,
-                              .num_blocks = options.max_kv_tokens / kBlockTokens,
-                              .max_rows = std::max(options.step_tokens, options.max_seqs),
-                              .max_seqs = options.max_seqs,
-                              .pool = pool}));
+  ASSIGN_OR_RETURN(std::unique_ptr<CpuModelRunner> runner,
+                   MakeBenchRunner(model, pool,
+                                   {.step_tokens = options.step_tokens,
+                                    .max_seqs = options.max_seqs,
+                                    .num_blocks = options.max_kv_tokens / kBlockTokens,
+                                    .kv_dtype = options.kv_dtype}));
   Grid grid(model, pool, options, std::move(runner));
   const std::vector<GridShape> shapes = Shapes(options, model.config.context_tokens);
   // Pass by pass, so that a slow minute of the machine does not fall on one shape alone.
