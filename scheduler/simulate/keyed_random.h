@@ -5,15 +5,9 @@
 
 #include <cstdint>
 
-namespace quire {
+#include "runtime/base/mix_bits.h"
 
-// The finaliser of splitmix64.
-constexpr uint64_t MixBits(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+namespace quire {
 
 constexpr uint64_t KeyedBits(uint64_t seed, uint64_t stream, uint64_t index) {
   return MixBits(MixBits(MixBits(seed) ^ stream) ^ index);

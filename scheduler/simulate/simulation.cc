@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/log/check.h"
-#include "scheduler/simulate/keyed_random.h"
+#include "runtime/base/mix_bits.h"
 #include "scheduler/simulate/trace_request.h"
 
 // At one moment, first the steps that end then are committed, then arrivals are routed, then idle

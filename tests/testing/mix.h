@@ -4,21 +4,16 @@
 
 #include <cstdint>
 
+#include "runtime/base/mix_bits.h"
+
 namespace quire {
 
-// The finaliser of splitmix64.
-constexpr uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-constexpr uint64_t Mix(uint64_t a, uint64_t b) { return Mix(Mix(a) ^ b); }
+constexpr uint64_t Mix(uint64_t a, uint64_t b) { return MixBits(MixBits(a) ^ b); }
 
 class TestRandom {
  public:
-  explicit TestRandom(uint64_t seed) : state_(Mix(seed)) {}
-  uint64_t Next() { return state_ = Mix(state_); }
+  explicit TestRandom(uint64_t seed) : state_(MixBits(seed)) {}
+  uint64_t Next() { return state_ = MixBits(state_); }
   // Uniform in [low, high].
   int32_t Between(int32_t low, int32_t high) {
     return low + static_cast<int32_t>(Next() % static_cast<uint64_t>(high - low + 1));
