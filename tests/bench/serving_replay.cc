@@ -17,6 +17,7 @@
 #include "scheduler/simulate/request_book.h"
 #include "scheduler/simulate/trace_request.h"
 #include "server/cli/simulate_json.h"
+#include "server/rpc/caller.h"
 
 namespace quire {
 namespace {
@@ -97,10 +98,12 @@ class Replay {
     request.mutable_stopping()->set_max_tokens(static_cast<uint32_t>(wanted.stop.max_tokens));
     request.mutable_stopping()->set_ignore_eos(true);
     request.mutable_output()->set_tokens(true);
+    request.set_priority(wanted.priority);
     return request;
   }
 
-  // One call that connects and wakes everything up.
+  // One call that connects and wakes everything up. It names no tenant, so that it leaves no prefix
+  // to those of the trace.
   void WarmUp() {
     v1::GenerateRequest request = RequestFor(0);
     request.mutable_stopping()->set_max_tokens(2);
@@ -115,6 +118,8 @@ class Replay {
 
   void Send(size_t arrival, const v1::GenerateRequest& request) {
     Call& call = calls_[arrival];
+    call.context.AddMetadata(kTenantKey,
+                             trace_.tenants[static_cast<size_t>(trace_.arrivals[arrival].tenant)]);
     book_.Arrived(TraceRequestId(arrival));
     call.reader =
         stub_->AsyncGenerate(&call.context, request, &queue_, reinterpret_cast<void*>(arrival + 1));

@@ -3,10 +3,11 @@
 
 usage: simulate_accuracy.py QUIRE REPLAY MODEL [--trace FILE] [--cost FILE] [FLAGS of quire serve and simulate]
 QUIRE and REPLAY are the binaries `quire` and `serving_replay` of one build. Without --cost the cost of a step is
-measured first; without --trace one is generated (--rate, --duration). Prints both beside each other with the relative
+measured first; without --trace one is generated (--rate, --duration, --tenants). Prints both beside each other with the relative
 error of the prediction; the last line is one JSON object.
 """
 import argparse
+import collections
 import json
 import pathlib
 import signal
@@ -24,6 +25,7 @@ ap.add_argument('--rate', type=float, default=1.0)
 ap.add_argument('--duration', type=float, default=40)
 ap.add_argument('--prompt-tokens', default='lognormal:150:0.7')
 ap.add_argument('--output-tokens', default='lognormal:60:0.6')
+ap.add_argument('--tenants', default='', help='as of quire simulate')
 ap.add_argument('--vocabulary', type=int, default=1000)
 ap.add_argument('--max-error', type=float, help='exit 1 if any error is larger')
 a, shared = ap.parse_known_args()
@@ -47,10 +49,14 @@ def served(folder, trace):
             if server.poll() is not None:
                 raise SystemExit(f'the server ended:\n{log.read_text()}')
             time.sleep(0.05)
-        return last_json([a.replay, '--addr', address, '--trace', trace, '--vocabulary', str(a.vocabulary)])
+        result = last_json([a.replay, '--addr', address, '--trace', trace, '--vocabulary', str(a.vocabulary)])
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)
+    # Requests by tenant as the server saw them; the replay's warm-up names none.
+    lines = (json.loads(line) for line in log.read_text().splitlines() if line.startswith('{"event":"request"'))
+    result['served'] = collections.Counter(line['tenant'] for line in lines)
+    return result
 
 
 def at(result, path):
@@ -66,7 +72,7 @@ with tempfile.TemporaryDirectory() as name:
         subprocess.run([a.quire, 'bench', '--model', a.model, '--fit-cost', cost], check=True)
     trace = a.trace or f'{folder}/trace.csv'
     traffic = ['--trace', trace] if a.trace else ['--rate', str(a.rate), '--duration', str(a.duration),
-                                                 '--prompt-tokens', a.prompt_tokens, '--output-tokens', a.output_tokens,
+                                                 '--prompt-tokens', a.prompt_tokens, '--output-tokens', a.output_tokens, '--tenants', a.tenants,
                                                  '--save-trace', trace]
     predicted = last_json([a.quire, 'simulate', '--cost', cost, *traffic, *shared, '--json'])
     real = served(folder, trace)
