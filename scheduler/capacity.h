@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "scheduler/request.h"
 
 namespace quire {
@@ -24,5 +25,10 @@ struct Capacity {
 // prompt_tokens >= 1. With a window that fits the pool, the context alone bounds. A prompt needs
 // room for itself and one token: prompt + 1 <= min(context, pool).
 Capacity CapacityOf(int64_t prompt_tokens, const CapacityLimits& limits, const KvPolicy& kv = {});
+
+// kInvalidArgument with both numbers, for a prompt that does not fit; not counted to its end: it
+// has at least so many tokens.
+absl::Status PromptTooLong(int64_t prompt_tokens, const Capacity& capacity,
+                           const CapacityLimits& limits, bool counted = true);
 
 }  // namespace quire

@@ -16,33 +16,6 @@
 namespace quire {
 namespace {
 
-absl::Status CheckFits(const Request& request, const Capacity& capacity, int32_t num_blocks) {
-  const auto prompt = static_cast<int64_t>(request.prompt.size());
-  switch (capacity.verdict) {
-    case CapacityVerdict::kFits:
-      return absl::OkStatus();
-    case CapacityVerdict::kPromptBeyondContext:
-      return MakeError(
-          absl::StatusCode::kInvalidArgument,
-          absl::StrCat("prompt of ", prompt, " tokens and one to generate exceed the context of ",
-                       capacity.limit_tokens, " tokens"),
-          {.reason = "PROMPT_TOO_LONG",
-           .metadata = {{"actual", absl::StrCat(prompt + 1)},
-                        {"limit", absl::StrCat(capacity.limit_tokens)}},
-           .violations = {}});
-    case CapacityVerdict::kPromptBeyondPool:
-      break;
-  }
-  const int64_t needed = prompt / kBlockTokens + 1;  // for prompt + 1 tokens
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   absl::StrCat("prompt of ", prompt, " tokens and one to generate need ", needed,
-                                " KV blocks, the pool has ", num_blocks),
-                   {.reason = "KV_POOL_TOO_SMALL",
-                    .metadata = {{"needed_blocks", absl::StrCat(needed)},
-                                 {"total_blocks", absl::StrCat(num_blocks)}},
-                    .violations = {}});
-}
-
 absl::Status QueueFull(const char* reason, const char* what, int64_t waiting, int64_t limit) {
   return MakeError(
       absl::StatusCode::kResourceExhausted,
@@ -111,12 +84,13 @@ absl::Status Scheduler::Add(Request request) {
       (request.kv.window_tokens == 0 && request.kv.sink_tokens > 0)) {
     return absl::InvalidArgumentError("sink tokens need a window, and neither is negative");
   }
-  const Capacity capacity = CapacityOf(
-      static_cast<int64_t>(request.prompt.size()),
-      {.context_tokens = s.options.context_tokens, .num_blocks = s.pool.total()}, request.kv);
-  if (absl::Status fits = CheckFits(request, capacity, s.pool.total()); !fits.ok()) return fits;
+  const CapacityLimits limits = {.context_tokens = s.options.context_tokens,
+                                 .num_blocks = s.pool.total()};
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const Capacity capacity = CapacityOf(prompt, limits, request.kv);
+  if (capacity.verdict != CapacityVerdict::kFits) return PromptTooLong(prompt, capacity, limits);
   const int64_t sequences = int64_t{s.NumWaiting()} + request.num_sequences;
-  const int64_t tokens = s.waiting.tokens() + static_cast<int64_t>(request.prompt.size());
+  const int64_t tokens = s.waiting.tokens() + prompt;
   if (sequences > s.options.max_waiting) {
     return QueueFull("QUEUE_FULL", "sequences", s.NumWaiting(), s.options.max_waiting);
   }

@@ -40,30 +40,6 @@ RejectReason RejectReasonOfEnd(FinishReason reason) {
 constexpr size_t kLargeBytes = 16 << 10;
 constexpr size_t kSmallTurns = 16;
 
-absl::Status TooLong(int64_t prompt_tokens, const Capacity& capacity, const CapacityLimits& limits,
-                     bool counted = true) {
-  std::string message;
-  ErrorInfo info;
-  if (capacity.verdict == CapacityVerdict::kPromptBeyondPool) {
-    const int64_t needed =
-        BlocksFor(static_cast<int32_t>(std::min<int64_t>(prompt_tokens + 1, INT32_MAX)));
-    message = absl::StrCat("prompt of ", prompt_tokens, " tokens needs ", needed,
-                           " KV blocks, the pool has ", limits.num_blocks);
-    info.reason = "KV_POOL_TOO_SMALL";
-    info.metadata = {{"needed_blocks", absl::StrCat(needed)},
-                     {"total_blocks", absl::StrCat(limits.num_blocks)}};
-  } else {
-    message =
-        absl::StrCat("prompt of ", counted ? "" : "at least ", prompt_tokens,
-                     " tokens and one more do not fit the context of ", limits.context_tokens);
-    info.reason = "PROMPT_TOO_LONG";
-    info.metadata = {{"actual", absl::StrCat(prompt_tokens)},
-                     {"limit", absl::StrCat(limits.context_tokens - 1)}};
-  }
-  info.violations = {{"prompt", message}};
-  return MakeError(absl::StatusCode::kInvalidArgument, message, info);
-}
-
 struct OutputBound {
   int32_t max_tokens;
   LengthBound bound;
@@ -280,15 +256,16 @@ void Intake::Prepare(ValidRequest request) {
   if (encoded->at_least > 0) {
     return Refuse(
         id,
-        TooLong(encoded->at_least, Capacity{.verdict = CapacityVerdict::kPromptBeyondContext},
-                options_.capacity, false),
+        PromptTooLong(encoded->at_least, Capacity{.verdict = CapacityVerdict::kPromptBeyondContext},
+                      options_.capacity, false),
         FinishReason::kNone);
   }
   const std::vector<TokenSpan>& spans = encoded->tokens;
   const Capacity capacity =
       CapacityOf(static_cast<int64_t>(spans.size()), options_.capacity, request.kv);
   if (capacity.verdict != CapacityVerdict::kFits) {
-    return Refuse(id, TooLong(static_cast<int64_t>(spans.size()), capacity, options_.capacity),
+    return Refuse(id,
+                  PromptTooLong(static_cast<int64_t>(spans.size()), capacity, options_.capacity),
                   FinishReason::kNone);
   }
 

@@ -78,7 +78,7 @@ TEST(Scheduler, RefusesWhatCanNeverFitWithBothNumbers) {
   EXPECT_EQ(context.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(GetErrorInfo(context).reason, "PROMPT_TOO_LONG");
   EXPECT_EQ(GetErrorInfo(context).metadata, (std::vector<std::pair<std::string, std::string>>{
-                                                {"actual", "1025"}, {"limit", "1024"}}));
+                                                {"actual", "1024"}, {"limit", "1023"}}));
   EXPECT_FALSE(large.scheduler().HasWork());
   EXPECT_EQ(large.scheduler().Stats().sequences_started, 0);
 }
