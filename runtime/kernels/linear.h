@@ -28,10 +28,6 @@ struct PanelRange {
   const std::byte* next = nullptr;
 };
 
-// From so many rows on the fastest kernels compute quantised panels in pairs: ranges of an even
-// number of panels leave none over.
-inline constexpr int32_t kPairedRows = 25;
-
 struct LinearOutput {
   float* y;        // y[row * stride + output], outputs counted from the start of the matrix
   int64_t stride;  // floats

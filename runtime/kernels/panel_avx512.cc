@@ -15,7 +15,7 @@ struct Avx512 {
   using I = __m512i;
   using F = __m512;
   static constexpr int kTileRows = 12;
-  static constexpr int kWideRows = 6, kWidePanels = 2;
+  static constexpr int kWideRows = 6, kWidePanels = 2, kWideFrom = kPairedRows;
   static constexpr int kFloatRows = 6, kFloatPanels = 4, kFloatLonePanels = 8;
 
   QUIRE_INLINE static I ZeroI() { return _mm512_setzero_si512(); }

@@ -21,7 +21,7 @@ struct Plain {
     float v[16];
   };
   static constexpr int kTileRows = 1;
-  static constexpr int kWideRows = 2, kWidePanels = 2;
+  static constexpr int kWideRows = 2, kWidePanels = 2, kWideFrom = 2;
   static constexpr int kFloatRows = 2, kFloatPanels = 1, kFloatLonePanels = 1;
 
   template <typename R, typename Fn>

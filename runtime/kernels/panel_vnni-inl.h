@@ -167,7 +167,7 @@ void NarrowPanels(const PanelJob& job) {
 
 template <class V, DType kType>
 void QuantPanels(const PanelJob& job) {
-  const int32_t wide = job.rows < kWideFrom<V> ? 0 : job.panels / V::kWidePanels * V::kWidePanels;
+  const int32_t wide = job.rows < V::kWideFrom ? 0 : job.panels / V::kWidePanels * V::kWidePanels;
   if (wide > 0) WidePanels<V, kType>(job, wide);
   if (wide == job.panels) return;
   PanelJob rest = job;

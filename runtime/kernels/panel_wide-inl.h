@@ -12,12 +12,6 @@ struct UnpackedBlock {
   uint8_t codes[512];
 };
 
-// From so many rows on tiles of kWideRows and kWideRows - 1 rows make up any number.
-template <class V>
-inline constexpr int32_t kWideFrom = (V::kWideRows - 1) * (V::kWideRows - 1) > V::kTileRows
-                                         ? (V::kWideRows - 1) * (V::kWideRows - 1)
-                                         : V::kTileRows + 1;
-
 // Where a chunk lies: its first block and the number of its blocks.
 struct Chunk {
   int32_t first, count;
@@ -144,10 +138,13 @@ void WideGroup(const PanelJob& job, int32_t panel) {
   }
 }
 
-// The first `panels` panels, a multiple of kWidePanels, for kWideFrom rows or more.
+// The first `panels` panels, a multiple of kWidePanels, for V::kWideFrom rows or more: fewer do not
+// pay for the unpacking.
 template <class V, DType kType>
 void WidePanels(const PanelJob& job, int32_t panels) {
   static_assert(sizeof(UnpackedBlock) * kChunkBlocks * V::kWidePanels <= kPanelScratchBytes);
+  // From so many rows on, tiles of kWideRows and of one row less make up any number.
+  static_assert(V::kWideFrom >= (V::kWideRows - 1) * (V::kWideRows - 1));
   static_assert(kChunkBlocks % Traits<kType>::kFormat.blocks_per_record == 0);
   for (int32_t panel = 0; panel < panels; panel += V::kWidePanels) WideGroup<V, kType>(job, panel);
 }

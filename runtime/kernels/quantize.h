@@ -47,6 +47,10 @@ struct ActRows {
   }
 };
 
+// From so many rows on the fastest kernels compute quantised panels in pairs: ranges of an even
+// number of panels leave none over.
+inline constexpr int32_t kPairedRows = 64;
+
 // Bytes of the buffer that holds the quantised form of rows x cols. Start it on a 64-byte boundary.
 size_t ActBufferBytes(int32_t rows, int32_t cols);
 // View over such a buffer; f32 rows may be given too (see ActRows).

@@ -7,6 +7,7 @@
 #include "runtime/kernels/linear.h"
 #include "runtime/kernels/logit_scan.h"
 #include "runtime/kernels/pack.h"
+#include "runtime/kernels/quantize.h"
 #include "runtime/kernels/rms_norm.h"
 #include "runtime/kernels/swiglu.h"
 #include "runtime/kv_cache/block_copy.h"

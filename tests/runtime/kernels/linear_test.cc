@@ -160,7 +160,7 @@ TEST_P(LinearOfType, RowsDoNotDependOnTheirNumber) {
     if (isa == IsaLevel::kScalar) continue;  // one row at a time by construction
     const std::vector<uint32_t> all = BitsOf(Product(isa, w.matrix, act.view));
     for (const int32_t m :
-         {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 24, 25, 26, 31, 32, 33, 64, 127}) {
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 66, 127}) {
       const int32_t first = 260 - m;
       const std::vector<uint32_t> some = BitsOf(Product(isa, w.matrix, act.view.Slice(first, m)));
       EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + first * n))
